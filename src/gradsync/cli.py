@@ -1,0 +1,272 @@
+"""The commands. Parses first and imports torch after, so that --help answers at once."""
+
+from __future__ import annotations
+
+import json as jsons
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, Union
+
+import tyro
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg, subcommand
+
+from gradsync.config import ALTERNATIVES, RunConfig, Settings, flag, read_file
+from gradsync.errors import InputError
+from gradsync.record import Run, read_run
+from gradsync.study.compare import CompareConfig
+
+DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
+Json = FlagCreatePairsOff[bool]
+
+
+@dataclass(kw_only=True)
+class Train:
+    """Train one model one way."""
+
+    run: Annotated[RunConfig, arg(name="")] = field(default_factory=RunConfig)
+
+    config: Path | None = None
+    """Settings from a TOML file, or from the config.json of an earlier run; flags win over it."""
+
+    json: Json = False
+    """Print the summary as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Compare:
+    """Train the same model under several strategies and print one table."""
+
+    run: Annotated[CompareConfig, arg(name="")] = field(default_factory=CompareConfig)
+
+    config: Path | None = None
+    """Settings from a TOML file; flags win over it."""
+
+    json: Json = False
+    """Print the summaries as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Show:
+    """Print the table of runs from their folders."""
+
+    runs: Positional[tuple[Path, ...]] = (Path("runs"),)
+    """Run folders, or folders of them."""
+
+    json: Json = False
+    """Print the summaries as JSON."""
+
+
+@dataclass(kw_only=True)
+class Fetch:
+    """Download data sets into $GRADSYNC_DATA and check their hashes."""
+
+    names: Positional[tuple[str, ...]] = ()
+    """cifar10, mnist. Default: both."""
+
+    mirror: str | None = None
+    """Fetch the files from this address instead of their home."""
+
+
+@dataclass(kw_only=True)
+class Verify:
+    """Check the hashes of the data sets that are here."""
+
+    names: Positional[tuple[str, ...]] = ()
+    """cifar10, mnist. Default: those that are found."""
+
+
+@dataclass(kw_only=True)
+class List:
+    """Show which data sets are here, and where."""
+
+    json: Json = False
+    """Print it as JSON."""
+
+
+@dataclass(kw_only=True)
+class Data:
+    """Fetch, verify and list the data sets."""
+
+    action: (
+        Annotated[Fetch, subcommand("fetch")]
+        | Annotated[Verify, subcommand("verify")]
+        | Annotated[List, subcommand("list")]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """The entry point: 0 all well, 1 a run failed, 2 the input was wrong, 130 or 143 interrupted."""
+    signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        code = dispatch(parse(list(sys.argv[1:] if argv is None else argv)))
+        sys.stdout.flush()
+    except InputError as error:
+        print(f"gradsync: {error}", file=sys.stderr)
+        code = 2
+    except Terminated:
+        code = 128 + signal.SIGTERM
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    except BrokenPipeError:
+        sys.stdout = None  # the reader has gone; nothing is left to flush
+        code = 0
+    sys.exit(code)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, treated like Ctrl-C: clean up, then end."""
+
+
+def raise_terminated(*_: Any) -> NoReturn:
+    raise Terminated
+
+
+def parse(argv: list[str]) -> Any:
+    """Arguments to a command object; a --config file gives the defaults that flags then replace."""
+    argv = join_options(argv)
+    commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
+    if argv and argv[0] in commands and (file := config_file(argv)):
+        kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
+        commands[argv[0]].run = kind(**without_replaced(read_file(file, kind), argv))
+    parser = Union[  # noqa: UP007 - built at run time
+        Annotated[Train, subcommand("train", default=commands["train"])],
+        Annotated[Compare, subcommand("compare", default=commands["compare"])],
+        Annotated[Show, subcommand("show")],
+        Annotated[Data, subcommand("data")],
+    ]
+    return tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
+
+
+def join_options(argv: list[str]) -> list[str]:
+    """``--options.bucket-mb 25`` for each option becomes one ``--options bucket-mb 25 ...``, as tyro reads it."""
+    rest: list[str] = []
+    options: list[str] = []
+    items = iter(argv)
+    for item in items:
+        if not item.startswith("--options."):
+            rest.append(item)
+            continue
+        name, equals, value = item.removeprefix("--options.").partition("=")
+        if not equals:
+            value = next(items, "--")
+        if value.startswith("--"):
+            raise InputError(f"--options.{name} needs a value: --options.{name} VALUE.")
+        options += [name, value]
+    return [*rest, "--options", *options] if options else rest
+
+
+def config_file(argv: list[str]) -> Path | None:
+    for index, item in enumerate(argv):
+        if item == "--config" and index + 1 < len(argv):
+            return Path(argv[index + 1])
+        if item.startswith("--config="):
+            return Path(item.removeprefix("--config="))
+    return None
+
+
+def without_replaced(values: dict[str, Any], argv: list[str]) -> dict[str, Any]:
+    """A flag replaces the other way of saying the same in the file: --steps replaces epochs."""
+    given = {item.split("=")[0] for item in argv}
+    for one, other in ALTERNATIVES:
+        if flag(one) in given:
+            values.pop(other, None)
+        if flag(other) in given:
+            values.pop(one, None)
+    return values
+
+
+def dispatch(command: Any) -> int:
+    if isinstance(command, Train):
+        return train([command.run], command.json, many=False)
+    if isinstance(command, Compare):
+        return compare(command)
+    if isinstance(command, Show):
+        return show(command)
+    from gradsync.cli_data import data
+
+    return data(command.action)
+
+
+def compare(command: Compare) -> int:
+    from gradsync.strategies import option_types
+    from gradsync.study.compare import run_configs
+
+    options = {name: set(option_types(name)) for name in command.run.strategies}
+    return train(run_configs(command.run, options), command.json, many=True)
+
+
+def train(configs: list[RunConfig], json: bool, many: bool) -> int:
+    """Run one config or several, then print the table of what they did."""
+    from gradsync.check import check
+    from gradsync.report.console import make_console
+    from gradsync.report.progress import Watch
+    from gradsync.report.summary import failure_text, runs_table
+    from gradsync.study.compare import compare
+
+    check(configs)
+    console = make_console(json)
+    runs: list[Run] = []
+    for run in compare(configs, Watch(console, configs[0].log_every)):
+        runs.append(run)
+        if run.status != "completed":
+            print(failure_text(run), file=sys.stderr, flush=True)
+    if json:
+        print_json([summary_with_folder(run) for run in runs], many)
+    else:
+        console.print()
+        console.print(runs_table(runs))
+        console.print("\n" + "\n".join(str(run.folder) for run in runs), soft_wrap=True)
+    return max(exit_code(run) for run in runs)
+
+
+def exit_code(run: Run) -> int:
+    if run.status == "completed":
+        return 0
+    error = (run.summary or {}).get("error") or {}
+    if error.get("type") == "Interrupted":
+        return 128 + (signal.SIGINT if "SIGINT" in error["message"] else signal.SIGTERM)
+    return 1
+
+
+def show(command: Show) -> int:
+    from gradsync.report.console import make_console
+    from gradsync.report.summary import failure_text, runs_table
+
+    runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
+    if command.json:
+        print_json([summary_with_folder(run) for run in runs], many=True)
+        return 0
+    console = make_console(json=False)
+    console.print(runs_table(runs))
+    for run in runs:
+        if run.status != "completed":
+            console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)
+    return 0
+
+
+def run_folders(given: Path) -> list[Path]:
+    """The folder itself, or the runs in it, oldest first."""
+    if (given / "config.json").exists():
+        return [given]
+    inside = sorted(path.parent for path in given.glob("*/config.json"))
+    if not inside:
+        raise InputError(
+            f"{given} holds no run: there is no config.json in it or in a folder below it. "
+            "Give the folders that `gradsync train` or `gradsync compare` printed, for instance runs/*."
+        )
+    return inside
+
+
+def summary_with_folder(run: Run) -> dict[str, Any]:
+    return {"folder": str(run.folder), **(run.summary or {"status": run.status, "config": run.config})}
+
+
+def print_json(values: list[dict[str, Any]], many: bool) -> None:
+    print(jsons.dumps(values if many else values[0], indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""What to run: one field per setting, checked when it is made, the same from flags, TOML, JSON or Python.
+
+A field left at None is worked out by ``resolved`` from the others and from the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gradsync.errors import InputError, unknown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Buffers = Literal["local", "broadcast", "average"]
+
+LEARNING_RATE = {"sgd": 0.1, "adam": 0.001}
+WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0}
+
+# Two ways to say one thing: a flag for one replaces what a file says about the other.
+ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """Everything about a run except how its workers agree."""
+
+    model: str = "vgg11"
+    """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
+
+    norm: Literal["batch", "none"] = "batch"
+    """none takes BatchNorm out of the built-in models."""
+
+    sync_bn: bool = False
+    """BatchNorm statistics over the global batch instead of each worker's share."""
+
+    data: str = "synthetic"
+    """synthetic, cifar10, mnist, or your own as package.module:function (returns train and test Datasets)."""
+
+    train_samples: int | None = None
+    """Train on the first so many samples. Default: all; synthetic makes 2,560."""
+
+    test_samples: int | None = None
+    """Test on the first so many samples. Default: all; synthetic makes 512."""
+
+    augment: bool = True
+    """Random crops and flips in training, where the data set has them (cifar10)."""
+
+    loader_processes: int = 0
+    """Loader processes per worker for your own Datasets; the built-in sets need none."""
+
+    workers: int | None = None
+    """Processes that share each batch. Default: 1 for local, else 2."""
+
+    batch_size: int | None = None
+    """Samples per step over all workers, split evenly. Default: 64."""
+
+    batch_per_worker: int | None = None
+    """Samples per step and worker, instead of --batch-size."""
+
+    epochs: int | None = None
+    """Passes over the training data. Default: 1."""
+
+    steps: int | None = None
+    """Stop after so many steps, instead of --epochs."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """Which update rule."""
+
+    lr: float | None = None
+    """Learning rate. Default: 0.1 for sgd, 0.001 for adam."""
+
+    momentum: float = 0.9
+    """Momentum of sgd."""
+
+    weight_decay: float | None = None
+    """L2 penalty. Default: 1e-4 for sgd, 0 for adam."""
+
+    seed: int = 0
+    """Decides parameters, shuffles and augmentation."""
+
+    precision: Literal["fp64", "fp32", "bf16"] = "fp32"
+    """bf16 is autocast over float32 parameters."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto takes a GPU where there is one."""
+
+    threads: int | None = None
+    """Compute threads per worker. Default: cores ÷ workers, at least 1."""
+
+    buffers: Buffers | None = None
+    """BatchNorm statistics: each worker its own, rank 0's for all, or the average. Default: the strategy's."""
+
+    eval: bool = True
+    """Test after every epoch and at the end."""
+
+    log_every: int = 20
+    """Steps between two lines of output when it is not a terminal."""
+
+    keep_going: bool = False
+    """Train on when the loss is not a number."""
+
+    save_model: bool = False
+    """Keep rank 0's trained parameters and buffers as model.pt in the run folder."""
+
+    out: str = "runs"
+    """Folder in which each run makes its own."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("workers", "batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every"):
+            at_least(self, name, 1)
+        for name in ("train_samples", "test_samples"):
+            at_least(self, name, 1)
+        for name in ("loader_processes", "seed", "lr", "momentum", "weight_decay"):
+            at_least(self, name, 0)
+        for one, other in ALTERNATIVES:
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise InputError(f"you set both {flag(one)} and {flag(other)}: give one of them.")
+
+
+@dataclass(kw_only=True)
+class RunConfig(Settings):
+    """One run: the settings, and one way for the workers to agree."""
+
+    strategy: str | None = None
+    """local, gather-scatter, all-reduce or ddp. Default: local with one worker, else ddp."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options of the strategy, one flag each: --options.bucket-mb 25 (ddp)."""
+
+    def resolved(self) -> RunConfig:
+        """The same run with every default worked out. Refuses what cannot be split."""
+        strategy = self.strategy or ("local" if self.workers in (None, 1) else "ddp")
+        workers = self.workers or (1 if strategy == "local" else 2)
+        if strategy == "local" and workers > 1:
+            raise InputError(
+                f"you set --strategy local but --workers {workers}: local trains in one process. "
+                "HINT: leave --workers out, or choose ddp, all-reduce or gather-scatter."
+            )
+        batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
+        check_split(batch_size, workers)
+        return replace(
+            self,
+            strategy=strategy,
+            workers=workers,
+            batch_size=batch_size,
+            batch_per_worker=None,
+            epochs=self.epochs or (None if self.steps else 1),
+            lr=LEARNING_RATE[self.optimizer] if self.lr is None else self.lr,
+            weight_decay=WEIGHT_DECAY[self.optimizer] if self.weight_decay is None else self.weight_decay,
+            threads=self.threads or max(1, available_cores() // workers),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_split(batch_size: int, workers: int) -> None:
+    """A global batch must give every worker the same number of samples."""
+    rest = batch_size % workers
+    if rest:
+        near = [n for n in (batch_size - rest, batch_size - rest + workers) if n > 0]
+        raise InputError(
+            f"a batch of {batch_size} does not split evenly over {workers} workers. "
+            f"Use --batch-size {' or '.join(map(str, near))}, or set --batch-per-worker."
+        )
+
+
+def available_cores() -> int:
+    """Cores this process may use, which containers and taskset make fewer than the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def at_least(config: Any, name: str, least: int) -> None:
+    value = getattr(config, name)
+    if value is not None and not value >= least:
+        raise InputError(f"{flag(name)} is {value}: it must be {least} or more.")
+
+
+def check_types(config: Any) -> None:
+    """Flags arrive with the right type; files and Python callers may not."""
+    hints = get_type_hints(type(config))
+    for item in fields(config):
+        value, hint = getattr(config, item.name), hints[item.name]
+        allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if not any(fits(value, kind) for kind in allowed):
+            names = [describe(kind) for kind in allowed if kind is not type(None)]
+            raise InputError(f"{flag(item.name)} is {value!r}: it must be {' or '.join(names)}.")
+
+
+def fits(value: Any, kind: Any) -> bool:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return value in get_args(kind)
+    if origin is tuple:
+        return isinstance(value, (tuple, list)) and all(fits(item, get_args(kind)[0]) for item in value)
+    if origin is not None:
+        return isinstance(value, origin)
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def describe(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    return names.get(kind, "a table" if get_origin(kind) is dict else "a list")
+
+
+Config = TypeVar("Config", bound=Settings)
+
+
+def read_file(path: Path, kind: type[Config]) -> dict[str, Any]:
+    """The settings in a TOML file, or in the config.json of an earlier run."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the config file {path}: {error}.") from None
+    try:
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}.") from None
+    known = {item.name for item in fields(kind)}
+    settings = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise unknown(f"setting in {path}:", key, known)
+        settings[name] = value
+    return settings
+
+
+def load(path: Path) -> RunConfig:
+    return RunConfig(**read_file(path, RunConfig))

@@ -1,0 +1,85 @@
+"""The built-in data sets by name, and the user's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gradsync.data import cifar10, mnist
+from gradsync.data.cifar10 import CIFAR10
+from gradsync.data.files import FileSet, data_folder
+from gradsync.data.images import Images
+from gradsync.data.mnist import MNIST
+from gradsync.data.synthetic import synthetic
+from gradsync.errors import InputError, unknown
+from gradsync.plugin import call, is_reference
+
+FILE_SETS: dict[str, FileSet] = {"cifar10": CIFAR10, "mnist": MNIST}
+LOADERS = {"cifar10": cifar10.load, "mnist": mnist.load}
+
+__all__ = ["FILE_SETS", "DataSet", "Dataset", "Images", "data_folder", "find_files", "load"]
+
+
+class Dataset(Protocol):
+    """What a user's own data must be: torch's map-style Dataset of (input, label)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Train and test samples, and what a model must know of them."""
+
+    train: Images | Dataset
+    test: Images | Dataset
+    shape: tuple[int, ...]
+    classes: int
+
+
+def load(
+    name: str,
+    *,
+    native: tuple[tuple[int, ...], int],
+    seed: int = 0,
+    train_samples: int | None = None,
+    test_samples: int | None = None,
+) -> DataSet:
+    """A data set by name. ``native`` is the shape and number of classes of synthetic data."""
+    if is_reference(name):
+        return own(name, native[1], train_samples, test_samples)
+    if name == "synthetic":
+        train, test = synthetic(*native, seed, train_samples, test_samples)
+        return DataSet(train, test, train.shape, native[1])
+    if name not in LOADERS:
+        raise unknown("data", name, ["synthetic", *LOADERS], "Your own: package.module:function.")
+    train, test = LOADERS[name]()
+    return DataSet(train.first(train_samples), test.first(test_samples), train.shape, 10)
+
+
+def find_files(name: str) -> FileSet:
+    if name not in FILE_SETS:
+        raise unknown("data set", name, FILE_SETS)
+    return FILE_SETS[name]
+
+
+def own(name: str, classes: int, train_samples: int | None, test_samples: int | None) -> DataSet:
+    """The user's function returns (train, test); the first sample tells the shape."""
+    from torch.utils.data import Subset
+
+    sets = call(name, "data")
+    try:
+        train, test = sets
+        shape = tuple(train[0][0].shape)
+        len(train), len(test)
+    except Exception as error:
+        raise InputError(
+            f"--data {name} must return two torch Datasets, train and test, of (tensor, label) pairs; "
+            f"what it returned does not work as such: {type(error).__name__}: {error}."
+        ) from None
+    if train_samples is not None:
+        train = Subset(train, range(min(train_samples, len(train))))
+    if test_samples is not None:
+        test = Subset(test, range(min(test_samples, len(test))))
+    return DataSet(train, test, shape, classes)

@@ -1,0 +1,179 @@
+"""Which samples, in which order, for which rank; made into batches behind the training's back.
+
+The order of an epoch depends on (seed, epoch) only, and step k takes the k-th run of ``batch_size`` samples of it:
+the same set for any number of workers, each of which takes its part. Augmentation is drawn per place in that
+order, so it is the same too. The last batch of an epoch may be smaller; it is left out only where it has fewer
+samples than there are workers.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from gradsync.data import Dataset
+from gradsync.data.images import Augmentation, Images
+from gradsync.data.seeding import generator
+
+Item = TypeVar("Item")
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
+    return torch.randperm(count, generator=generator(seed, "order", epoch))
+
+
+def steps_per_epoch(count: int, batch_size: int, workers: int) -> int:
+    whole, rest = divmod(count, batch_size)
+    return whole + (rest >= workers)
+
+
+def share(start: int, stop: int, rank: int, size: int) -> slice:
+    """Rank's part of [start, stop): contiguous, sizes differing by one at most, together everything once."""
+    count = stop - start
+    return slice(start + count * rank // size, start + count * (rank + 1) // size)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One rank's part of a step."""
+
+    inputs: Tensor
+    labels: Tensor
+    global_count: int
+    """Samples of this step over all ranks."""
+
+
+class Loader:
+    """One rank's batches of one data set."""
+
+    def __init__(
+        self,
+        samples: Images | Dataset,
+        *,
+        batch_size: int,
+        seed: int = 0,
+        rank: int = 0,
+        size: int = 1,
+        augment: bool = True,
+        dtype: torch.dtype = torch.float32,
+        pin: bool = False,
+        processes: int = 0,
+    ) -> None:
+        self._samples = samples
+        self._batch_size = batch_size
+        self._seed = seed
+        self._rank, self._size = rank, size
+        self._augment = augment
+        self._dtype = dtype
+        self._pin = pin
+        self._processes = processes
+        self._own = None if isinstance(samples, Images) else OwnLoader(samples, processes)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return steps_per_epoch(len(self._samples), self._batch_size, self._size)
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """This rank's part of every global batch, in the order of the epoch."""
+        count = len(self._samples)
+        order = epoch_order(count, self._seed, epoch)
+        bounds = [
+            (start, min(start + self._batch_size, count))
+            for start in range(0, self.steps_per_epoch * self._batch_size, self._batch_size)
+        ]
+        parts = [share(start, stop, self._rank, self._size) for start, stop in bounds]
+        draws = None
+        if self._augment and isinstance(self._samples, Images) and self._samples.padding:
+            draws = Augmentation.draw(count, self._samples.padding, generator(self._seed, "augment", epoch))
+        batches = self._batches(order, parts, draws)
+        sizes = [stop - start for start, stop in bounds]
+        return prefetch(Batch(x, y, n) for (x, y), n in zip(batches, sizes, strict=True))
+
+    def test(self) -> Iterator[Batch]:
+        """This rank's part of the whole set in its own order: together, every sample exactly once."""
+        count = len(self._samples)
+        mine = share(0, count, self._rank, self._size)
+        starts = range(mine.start, mine.stop, self._batch_size)
+        parts = [slice(start, min(start + self._batch_size, mine.stop)) for start in starts]
+        batches = self._batches(torch.arange(count), parts, None)
+        return prefetch(Batch(x, y, count) for x, y in batches)
+
+    def _batches(
+        self, order: Tensor, parts: list[slice], draws: Augmentation | None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        if self._own is not None:
+            made: Iterable[Any] = self._own.batches([order[part].tolist() for part in parts])
+        else:
+            images = self._samples
+            assert isinstance(images, Images)
+            made = (images.batch(order[part], draws and draws[part], self._dtype) for part in parts)
+        for inputs, labels in made:
+            inputs, labels = inputs.to(self._dtype), torch.as_tensor(labels)
+            yield (inputs.pin_memory(), labels.pin_memory()) if self._pin else (inputs, labels)
+
+
+class OwnLoader:
+    """torch's DataLoader over the user's Dataset, fed with our lists of indices; its processes live on."""
+
+    def __init__(self, samples: Dataset, processes: int) -> None:
+        self._indices: list[list[int]] = []
+        self._loader: DataLoader[Any] = DataLoader(
+            samples,  # type: ignore[arg-type]
+            batch_sampler=self,  # type: ignore[arg-type]
+            num_workers=processes,
+            persistent_workers=processes > 0,
+        )
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def batches(self, indices: list[list[int]]) -> Iterable[Any]:
+        self._indices = indices
+        return self._loader
+
+
+def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
+    """The items in order, made by a thread up to ``depth`` ahead. Its errors are raised here."""
+    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(depth)
+    stop = threading.Event()
+
+    def put(entry: tuple[Item | None, BaseException | None]) -> None:
+        while not stop.is_set():
+            try:
+                return ready.put(entry, timeout=0.1)
+            except queue.Full:
+                continue
+
+    def fill() -> None:
+        try:
+            for item in items:
+                put((item, None))
+                if stop.is_set():
+                    return
+            put((None, StopIteration()))
+        except BaseException as error:
+            put((None, error))
+
+    thread = threading.Thread(target=fill, name="prefetch", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+    finally:
+        stop.set()
+        thread.join(timeout=5)

@@ -1,0 +1,85 @@
+"""MNIST in its own format: idx files, gzipped or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gradsync.data.files import Download, FileSet, Part, Source, gunzip, places
+from gradsync.data.images import Images
+
+MEAN, STD = (0.1307,), (0.3081,)
+
+CONTENTS = {
+    "train-images": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+ARCHIVES = {
+    "train-images": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "train-labels": "d53e105ee54ea40749a09fcbcd1e9432",
+    "t10k-images": "9fb629c4189551a2d022fa330f9573f3",
+    "t10k-labels": "ec29112dd5afa0611ce80d1b7f02629c",
+}
+MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+
+
+def file_name(part: str, separator: str = "-") -> str:
+    return f"{part}{separator}idx{3 if part.endswith('images') else 1}-ubyte"
+
+
+def find_part(folder: Path, part: str) -> Path | None:
+    for place in [*places(folder, "mnist"), folder / "MNIST" / "raw"]:
+        for separator in "-.":
+            for ending in ("", ".gz"):
+                path = place / (file_name(part, separator) + ending)
+                if path.is_file():
+                    return path
+    return None
+
+
+def locate(folder: Path) -> Source | None:
+    found = {part: path for part in CONTENTS if (path := find_part(folder, part))}
+    if len(found) < len(CONTENTS):
+        return None
+
+    def read() -> Iterator[Part]:
+        for part, path in found.items():
+            data = path.read_bytes()
+            yield Part(part, path, gunzip(data) if path.suffix == ".gz" else data)
+
+    paths = list(found.values())
+    return Source(paths[0].parent, "idx.gz" if paths[0].suffix == ".gz" else "idx", read)
+
+
+MNIST = FileSet(
+    name="mnist",
+    contents=CONTENTS,
+    locate=locate,
+    expected=(f"the four files {', '.join(file_name(part) for part in CONTENTS)}, each with or without .gz",),
+    downloads=tuple(
+        Download(f"{file_name(part)}.gz", md5, tuple(f"{mirror}{file_name(part)}.gz" for mirror in MIRRORS))
+        for part, md5 in ARCHIVES.items()
+    ),
+)
+
+
+def load() -> tuple[Images, Images]:
+    parts = MNIST.read()
+    train, test = (
+        Images(idx(parts[f"{name}-images"])[..., None], idx(parts[f"{name}-labels"]).long(), MEAN, STD)
+        for name in ("train", "t10k")
+    )
+    return train, test
+
+
+def idx(content: bytes) -> torch.Tensor:
+    """An idx file of bytes: two zeros, type 8, number of dimensions, their sizes as big-endian 32-bit numbers."""
+    assert content[:3] == b"\0\0\x08", "not an idx file of bytes"
+    dimensions = content[3]
+    shape = np.frombuffer(content, ">u4", dimensions, offset=4).astype(int)
+    return torch.from_numpy(np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape).copy())

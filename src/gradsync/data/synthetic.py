@@ -1,0 +1,49 @@
+"""Made-up images that can be learnt, but not perfectly by a linear model.
+
+Every class has two smooth patterns. A sample shows a little of the first, and a lot of the second with a random
+sign, under noise: a linear model sees only the first (the second averages out), a convolutional one both.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from gradsync.data.images import Images
+from gradsync.data.seeding import generator
+
+TRAIN_SAMPLES, TEST_SAMPLES = 2560, 512
+MOST_BYTES = 128 << 20  # alexnet's images are 150 KB each
+
+LINEAR, SIGNED, NOISE = 9.0, 30.0, 40.0  # grey levels
+GRID = 8  # patterns are this coarse
+CHUNK = 256
+
+
+def synthetic(
+    shape: tuple[int, ...], classes: int, seed: int, train_samples: int | None, test_samples: int | None
+) -> tuple[Images, Images]:
+    """Train and test sets; the same seed gives the same bits, and more samples begin with the same ones."""
+    channels, height, width = shape
+    coarse = torch.randn(2 * classes, channels, GRID, GRID, generator=generator(seed, "patterns"))
+    patterns = interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
+    room = MOST_BYTES // (channels * height * width) // CHUNK * CHUNK
+    train = make(patterns, train_samples or min(TRAIN_SAMPLES, room), seed, "train")
+    test = make(patterns, test_samples or min(TEST_SAMPLES, room), seed, "test")
+    return train, test
+
+
+def make(patterns: Tensor, count: int, seed: int, part: str) -> Images:
+    linear, signed = patterns.chunk(2)
+    chunks, labels = [], []
+    for start in range(0, count, CHUNK):
+        random = generator(seed, part, start)
+        label = torch.randint(0, len(linear), (CHUNK,), generator=random)
+        sign = torch.randint(0, 2, (CHUNK, 1, 1, 1), generator=random) * 2 - 1
+        noise = torch.randn(CHUNK, *linear.shape[1:], generator=random)
+        grey = 128 + LINEAR * linear[label] + SIGNED * sign * signed[label] + NOISE * noise
+        chunks.append(grey.clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
+        labels.append(label)
+    channels = linear.shape[1]
+    return Images(torch.cat(chunks)[:count], torch.cat(labels)[:count], (0.5,) * channels, (0.25,) * channels)

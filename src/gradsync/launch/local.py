@@ -1,0 +1,78 @@
+"""Processes on this machine, started and watched by torch's elastic agent."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gradsync.config import RunConfig
+from gradsync.launch.outcome import Outcome, log_file
+
+LOOPBACK = "127.0.0.1"
+SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def launch(config: RunConfig, folder: Path) -> Outcome:
+    """Start ``config.workers`` ranks and wait. If one fails, the agent ends the others."""
+    from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher import LaunchConfig, elastic_launch
+
+    class RankLogs(LogsSpecs):
+        """What ranks print goes to logs/rank-N.out and .err in the run folder."""
+
+        def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
+            files = {
+                stream: {local: str(log_file(folder, int(env["RANK"]), stream)) for local, env in envs.items()}
+                for stream in ("out", "err")
+            }
+            return LogsDest(stdouts=files["out"], stderrs=files["err"], error_files={local: "" for local in envs})
+
+        @property
+        def root_log_dir(self) -> str:
+            return str(folder / "logs")
+
+    (folder / "logs").mkdir()
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
+    assert config.workers
+    agent = elastic_launch(
+        LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=config.workers,
+            run_id=uuid.uuid4().hex,
+            rdzv_backend="c10d",
+            rdzv_endpoint=f"{LOOPBACK}:0",  # any free port: two runs at once do not meet
+            local_addr=LOOPBACK,
+            max_restarts=0,
+            logs_specs=RankLogs(),
+            signals_to_handle=",".join(item.name for item in SIGNALS),
+            shutdown_timeout=SHUTDOWN_SECONDS,
+        ),
+        sys.executable,
+    )
+    with restored_signals():
+        try:
+            agent("-m", "gradsync.worker", str(folder))
+        except ChildFailedError as error:
+            return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})
+        except SignalException as stopped:
+            return Outcome(signal=stopped.sigval.name)
+    return Outcome()
+
+
+@contextmanager
+def restored_signals() -> Iterator[None]:
+    """The agent installs its own handlers and leaves them behind."""
+    before = {item: signal.getsignal(item) for item in SIGNALS}
+    try:
+        yield
+    finally:
+        for item, handler in before.items():
+            signal.signal(item, handler)

@@ -1,0 +1,86 @@
+"""How the ranks of a run ended, and which of them is to blame."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradsync.record import Row
+from gradsync.summary import first, of_kind
+
+INTERRUPTED = "Interrupted"
+LOG_LINES = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Nothing in it: all went well."""
+
+    exit_codes: dict[int, int] = field(default_factory=dict)
+    """rank -> exit code of those that failed by themselves; negative: killed by that signal"""
+
+    signal: str | None = None
+    """The signal that told us to stop."""
+
+
+def log_file(folder: Path, rank: int, stream: str) -> Path:
+    return folder / "logs" / f"rank-{rank}.{stream}"
+
+
+def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str, Any] | None:
+    """The error of the run as it goes into summary.json, or None if there was none."""
+    steps = max(len(of_kind(rows, "step")) for rows in ranks)
+    if outcome.signal:
+        return {
+            "rank": None,
+            "type": INTERRUPTED,
+            "message": f"stopped by {outcome.signal} after {steps} steps",
+            "traceback": "",
+            "log": [],
+        }
+    if not outcome.exit_codes:
+        return None
+    rank = culprit(outcome.exit_codes, ranks)
+    row = first(ranks[rank], "error") or {
+        "type": "ProcessDied",
+        "message": died(outcome.exit_codes.get(rank, 1)),
+        "traceback": "",
+    }
+    return {
+        "rank": rank,
+        "type": row["type"],
+        "message": row["message"],
+        "traceback": row["traceback"],
+        "log": last_lines(folder, rank),
+    }
+
+
+def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:
+    """The rank that failed first by itself. A rank that only lost its peer is not the cause."""
+    errors = {rank: row for rank, rows in enumerate(ranks) if (row := first(rows, "error"))}
+    causes = {rank: row for rank, row in errors.items() if not row["lost_peer"]}
+    if causes:
+        return min(causes, key=lambda rank: causes[rank]["time"])
+    silent = [rank for rank in exit_codes if rank not in errors]
+    if silent:
+        return silent[0]
+    return min(errors, key=lambda rank: errors[rank]["time"]) if errors else min(exit_codes)
+
+
+def died(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"the process ended with exit code {exit_code}"
+    name = signals.Signals(-exit_code).name
+    hint = ". HINT: the kernel kills processes when memory runs out" if name == "SIGKILL" else ""
+    return f"the process was killed by {name}{hint}"
+
+
+def last_lines(folder: Path, rank: int) -> list[str]:
+    lines: list[str] = []
+    for stream in ("out", "err"):
+        path = log_file(folder, rank, stream)
+        if path.exists():
+            lines += path.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return lines[-LOG_LINES:]

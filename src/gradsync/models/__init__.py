@@ -1,0 +1,100 @@
+"""The built-in models by name, and the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from gradsync.errors import InputError, unknown
+from gradsync.models.alexnet import alexnet
+from gradsync.models.convnet import mnist_cnn
+from gradsync.models.logistic import logistic
+from gradsync.models.resnet import resnet18
+from gradsync.models.vgg import vgg11
+from gradsync.plugin import call, is_reference
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """How to build it, and the data it was made for."""
+
+    build: Callable[[Shape, int, str], nn.Module]
+    """(shape, classes, norm) -> module"""
+
+    shape: Shape
+    classes: int = 10
+    any_shape: bool = False
+
+    channels_last: tuple[str, ...] = ("fp64", "fp32", "bf16")
+    """Precisions in which channels-last is the faster layout (benchmarks/memory_format.py)."""
+
+
+def convolutional(build: Callable[[int, int, str], nn.Module]) -> Callable[[Shape, int, str], nn.Module]:
+    return lambda shape, classes, norm: build(shape[0], classes, norm)
+
+
+MODELS: dict[str, Model] = {
+    "vgg11": Model(convolutional(vgg11), (3, 32, 32)),
+    "resnet18": Model(convolutional(resnet18), (3, 32, 32)),
+    "alexnet": Model(convolutional(alexnet), (3, 224, 224), classes=1000, channels_last=("bf16",)),
+    "mnist-cnn": Model(convolutional(mnist_cnn), (1, 28, 28)),
+    "logistic": Model(lambda shape, classes, norm: logistic(shape, classes), (1, 28, 28), any_shape=True),
+}
+
+# What synthetic data looks like for a model we know nothing about.
+OWN_MODEL_DATA = ((3, 32, 32), 10)
+
+
+def find(name: str) -> Model:
+    if name not in MODELS:
+        raise unknown("model", name, MODELS, "Your own: package.module:function or path/file.py:function.")
+    return MODELS[name]
+
+
+def native_data(name: str) -> tuple[Shape, int]:
+    """Shape and number of classes of the data a model was made for."""
+    if is_reference(name):
+        return OWN_MODEL_DATA
+    return find(name).shape, find(name).classes
+
+
+def build(name: str, *, shape: Shape, classes: int, norm: str = "batch") -> nn.Module:
+    if is_reference(name):
+        if norm != "batch":
+            raise InputError(f"--norm {norm} is for the built-in models: build {name} without BatchNorm yourself.")
+        module = call(name, "model")
+        if not isinstance(module, nn.Module):
+            raise InputError(f"--model {name} returned {type(module).__name__}: it must return a torch.nn.Module.")
+        return module
+    model = find(name)
+    if shape != model.shape and not model.any_shape:
+        raise InputError(
+            f"{name} takes {by(model.shape)} images, the data has {by(shape)}. "
+            f"Use --data synthetic, data of that size, or a model for this one: {', '.join(fitting(shape))}."
+        )
+    return model.build(shape, classes, norm)
+
+
+def memory_format(name: str, module: nn.Module, precision: str) -> torch.memory_format:
+    """Channels-last for convolutional models where it is faster."""
+    faster = is_reference(name) or precision in find(name).channels_last
+    if faster and any(isinstance(part, nn.Conv2d) for part in module.modules()):
+        return torch.channels_last
+    return torch.preserve_format
+
+
+def fitting(shape: Shape) -> list[str]:
+    return [name for name, model in MODELS.items() if model.any_shape or model.shape == shape]
+
+
+def by(shape: Shape) -> str:
+    return "×".join(map(str, shape))
+
+
+def count_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

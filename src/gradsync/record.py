@@ -1,0 +1,118 @@
+"""The run folder: config.json in, one rank-N.jsonl per rank while it runs, summary.json last.
+
+Everything a table or report needs is here, and nothing here needs torch. docs/record.md lists the fields.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradsync.errors import InputError
+
+SCHEMA = 1
+
+Row = dict[str, Any]
+
+
+def create_folder(out: Path, name: str) -> Path:
+    """A folder nobody else has: two runs in the same second get different ones."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, 1000):
+            folder = out / (f"{stamp}-{name}" if attempt == 1 else f"{stamp}-{name}-{attempt}")
+            try:
+                folder.mkdir()
+                return folder
+            except FileExistsError:
+                continue
+    except OSError as error:
+        raise InputError(
+            f"cannot write to the output folder {out}: {error.strerror or error}. "
+            "Choose another with --out, or make it writable."
+        ) from None
+    raise InputError(f"{out} holds a thousand runs named {stamp}-{name}: choose another --out.")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Written aside, then moved: a reader sees the whole file or none."""
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(json.dumps(finite(value), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(aside, path)
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN: what is not a number is written as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+class RankLog:
+    """One rank's rows, each on disk before the next step starts, so that a killed run keeps them all."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._file = open(rank_file(folder, rank), "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+
+    def write(self, kind: str, **values: Any) -> None:
+        self._file.write(json.dumps({"kind": kind, **finite(values)}, allow_nan=False) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def rank_file(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank}.jsonl"
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Every whole row; the last line of a killed process may be half written."""
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder as found on disk."""
+
+    folder: Path
+    config: dict[str, Any]
+    summary: dict[str, Any] | None
+
+    @property
+    def status(self) -> str:
+        return self.summary["status"] if self.summary else "unfinished"
+
+
+def read_run(folder: Path) -> Run:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        summary_file = folder / "summary.json"
+        summary = json.loads(summary_file.read_text(encoding="utf-8")) if summary_file.exists() else None
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} is not a run folder: it has no config.json. Give the folders that "
+            "`gradsync train` or `gradsync compare` printed, for instance runs/*."
+        ) from None
+    except (OSError, json.JSONDecodeError) as error:
+        raise InputError(f"cannot read the run in {folder}: {error}.") from None
+    return Run(folder, config, summary)
+
+
+def rank_rows(folder: Path, world_size: int) -> list[list[Row]]:
+    return [list(read_rows(rank_file(folder, rank))) for rank in range(world_size)]

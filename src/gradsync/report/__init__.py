@@ -1,0 +1,1 @@
+"""What people look at, made from run folders; never needs torch."""

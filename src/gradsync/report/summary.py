@@ -1,0 +1,161 @@
+"""Run folders as one table, and failed runs as sentences."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from gradsync.config import RunConfig
+from gradsync.record import Run, rank_rows
+from gradsync.summary import summarize
+
+NOTHING = "–"
+SAME_WORK = ("model", "data", "batch_size", "precision", "norm")  # runs that differ in these have no speed-up
+
+
+@dataclass(frozen=True)
+class Line:
+    """A run, whatever became of it, with its figures so far."""
+
+    run: Run
+    figures: dict[str, Any]
+    setting: dict[str, Any]
+
+
+def line(run: Run) -> Line:
+    config = RunConfig(**run.config).resolved()
+    assert config.workers
+    figures = run.summary or summarize(config, rank_rows(run.folder, config.workers), None, 0.0)
+    return Line(run, figures, {name: getattr(config, name) for name in SAME_WORK})
+
+
+def runs_table(runs: list[Run]) -> Table:
+    """One row per run. What all runs share stands above the table, what differs in columns of its own."""
+    lines = [line(run) for run in runs]
+    shared = {name: lines[0].setting[name] for name in SAME_WORK if len({str(x.setting[name]) for x in lines}) == 1}
+    differing = [name for name in SAME_WORK if name not in shared]
+    all_completed = all(item.run.status == "completed" for item in lines)
+
+    table = Table(title=title(shared), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    table.add_column("strategy")
+    for name in differing:
+        table.add_column(name.replace("_", " "))
+    if not all_completed:
+        table.add_column("status")
+    for name in ("workers", "steps", "s/step", "speed-up", "samples/s", "epoch s", "train loss", "test loss"):
+        table.add_column(name, justify="right")
+    table.add_column("accuracy", justify="right")
+
+    for item in lines:
+        table.add_row(
+            item.figures["strategy"],
+            *(str(item.setting[name]) for name in differing),
+            *([] if all_completed else [item.run.status]),
+            str(item.figures["world_size"]),
+            str(item.figures["steps"]),
+            seconds_text(item.figures),
+            speed_up_text(item, lines),
+            number(item.figures["samples_per_second"], ",.0f"),
+            epoch_text(item.figures),
+            number(last(item.figures["train_loss"]), ".4f"),
+            *test_texts(item.figures),
+        )
+    table.caption = caption(lines)
+    table.caption_justify = "left"
+    return table
+
+
+def title(shared: dict[str, Any]) -> str:
+    parts = []
+    if "model" in shared:
+        parts.append(shared["model"] + (" without norm" if shared.get("norm") == "none" else ""))
+    if "data" in shared:
+        parts.append(f"on {shared['data']}")
+    if "batch_size" in shared:
+        parts.append(f"· global batch {shared['batch_size']}")
+    if "precision" in shared:
+        parts.append(f"· {shared['precision']}")
+    return " ".join(parts)
+
+
+def caption(lines: list[Line]) -> str:
+    """The footnotes the figures in the table need."""
+    notes = ["s/step: mean ± standard deviation of steps 2 to 40"]
+    if any(projected(item.figures) for item in lines):
+        notes.append("~ projected from s/step, as the run ended before the epoch did")
+    if any(distinct_tests(item.figures) for item in lines):
+        notes.append("several values: one per rank, whose BatchNorm statistics differ")
+    return "; ".join(notes) + "."
+
+
+def number(value: float | None, form: str) -> str:
+    return NOTHING if value is None else format(value, form)
+
+
+def last(values: list[Any]) -> Any:
+    return values[-1] if values else None
+
+
+def seconds_text(figures: dict[str, Any]) -> str:
+    spread = figures["seconds_per_step_spread"]
+    return number(figures["seconds_per_step"], ".4f") + (f" ± {spread:.4f}" if spread is not None else "")
+
+
+def speed_up(item: Line, lines: list[Line]) -> float | None:
+    """Seconds per step of the local run doing the same work, over this run's."""
+    base = next(
+        (
+            other.figures["seconds_per_step"]
+            for other in lines
+            if other.figures["strategy"] == "local" and other.setting == item.setting
+        ),
+        None,
+    )
+    own = item.figures["seconds_per_step"]
+    return base / own if base and own else None
+
+
+def speed_up_text(item: Line, lines: list[Line]) -> str:
+    ratio = speed_up(item, lines)
+    return NOTHING if ratio is None else f"{ratio:.2f}×"
+
+
+def projected(figures: dict[str, Any]) -> bool:
+    return not figures["epoch_seconds"] and bool(figures["seconds_per_step"] and figures["steps_per_epoch"])
+
+
+def epoch_text(figures: dict[str, Any]) -> str:
+    if projected(figures):
+        return f"~{figures['seconds_per_step'] * figures['steps_per_epoch']:.1f}"
+    seconds = figures["epoch_seconds"]
+    return f"{statistics.fmean(seconds):.1f}" if seconds else NOTHING
+
+
+def distinct_tests(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ranks' own test figures, where each has its own and they are not all the same."""
+    tests = [rank["test"] for rank in figures["ranks"] if rank["test"]]
+    return tests if any(test != tests[0] for test in tests) else []
+
+
+def test_texts(figures: dict[str, Any]) -> tuple[str, str]:
+    tests = distinct_tests(figures) or ([figures["test"]] if figures["test"] else [])
+    if not tests:
+        return NOTHING, NOTHING
+    losses = "\n".join(number(test["loss"], ".4f") for test in tests)
+    return losses, "\n".join(f"{test['accuracy']:.2%}" for test in tests)
+
+
+def failure_text(run: Run) -> str:
+    """What went wrong, where, and the last words of the rank it happened on."""
+    if run.status == "unfinished":
+        return f"{run.folder}: unfinished: it is still running, or was killed before it could write its summary."
+    assert run.summary
+    error = run.summary["error"]
+    where = f" on rank {error['rank']}" if error["rank"] is not None else ""
+    text = f"{run.folder}: failed{where}: {error['type']}: {error['message']}"
+    detail = error["traceback"].rstrip() or "\n".join(error["log"])
+    return text + (f"\n{detail}" if detail and detail not in text else "")

@@ -1,0 +1,84 @@
+"""The contract: a strategy is one way for workers to agree on the next model."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from gradsync.comm import TorchComm
+from gradsync.config import Buffers
+from gradsync.strategies.buffers import BufferSync
+
+
+class Strategy:
+    """Owns both moments of a step: agreeing on the gradient, and the update.
+
+    A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``step``
+    where it agrees at another moment. Call it like the model, then ``step`` after ``backward``.
+    """
+
+    default_buffers: ClassVar[Buffers] = "local"
+
+    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None) -> None:
+        self.comm = comm
+        self.buffers: Buffers = buffers or self.default_buffers
+        self.model: nn.Module
+        self.optimizer: Optimizer
+
+    def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
+        """Give every rank the parameters and buffers of rank 0; return what to call forward on."""
+        self.model, self.optimizer = model, optimizer
+        with torch.no_grad():
+            for tensor in [*model.parameters(), *model.buffers()]:
+                self.comm.broadcast(tensor)
+        self._buffer_sync = BufferSync(model, self.comm, self.buffers)
+        self._trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self._forward = model
+        return model
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._forward(*args, **kwargs)
+
+    def agree(self) -> None:
+        """Leave in every gradient the mean over all ranks."""
+
+    def step(self) -> None:
+        """After backward: agree, update, clear the gradients, then settle the buffers."""
+        self.agree()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self._buffer_sync()
+
+    @property
+    def replicas_differ(self) -> bool:
+        """Whether ranks may hold different models, so that each has an accuracy of its own."""
+        return self._buffer_sync.leaves_ranks_different
+
+    def serve(self) -> None:
+        """What a server rank does instead of training; only strategies with servers have one."""
+        raise TypeError(f"{type(self).__name__} has no server ranks")
+
+    def state_dict(self) -> dict[str, Any]:
+        """What this strategy remembers between steps, beside the model and the optimizer."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        assert not state, f"{type(self).__name__} keeps nothing between steps"
+
+    def gradients(self) -> list[Tensor]:
+        """The gradient of every trainable parameter, the same list on every rank.
+
+        A parameter one rank did not use would leave the others waiting for its gradient for ever: refuse.
+        """
+        found = []
+        for name, parameter in self._trainable:
+            if parameter.grad is None:
+                raise ValueError(
+                    f"parameter {name} got no gradient in this step. Every trainable parameter must be used in "
+                    "every step on every rank. HINT: freeze it with requires_grad_(False), or use it."
+                )
+            found.append(parameter.grad)
+        return found

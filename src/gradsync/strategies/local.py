@@ -1,0 +1,9 @@
+"""One process, no messages: the baseline every other strategy is compared with."""
+
+from __future__ import annotations
+
+from gradsync.strategies.base import Strategy
+
+
+class Local(Strategy):
+    """1. Update with the gradient of this process."""

@@ -1,0 +1,102 @@
+"""BatchNorm over the global batch, on any device (torch's own SyncBatchNorm is for GPUs only).
+
+1. Forward: each rank takes mean and variance of its share and adds (n, n·mean, n·E[x²]) to one all-reduce; from
+   the sums every rank has the statistics of the whole batch.
+2. Backward: one all-reduce of (Σ dy, Σ dy·x̂) gives the input gradient of the whole batch.
+Cost: 2 messages per layer and step, of 2·C + 1 and 2·C numbers in float64.
+
+With it, N workers compute what one worker computes, running statistics included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from gradsync.comm import TorchComm
+
+
+class SyncBatchNorm(_BatchNorm):
+    """A BatchNorm layer that knows its peers. Made by ``convert``; evaluation is plain BatchNorm."""
+
+    def __init__(self, layer: _BatchNorm, comm: TorchComm) -> None:
+        super().__init__(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
+        self.comm = comm
+        # The optimizer already holds these parameters, so the layer takes over the very same objects.
+        self.weight, self.bias = layer.weight, layer.bias
+        self.running_mean, self.running_var = layer.running_mean, layer.running_var
+        self.num_batches_tracked = layer.num_batches_tracked
+        self.training = layer.training
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"BatchNorm takes at least 2 dimensions, got {input.dim()}")
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training or self.comm.size == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        normalized, count, mean, variance = _Normalize.apply(input, self.eps, self.comm)
+        self._track(count, mean, variance)
+        if not self.affine:
+            return normalized
+        return normalized * per_channel(self.weight, input) + per_channel(self.bias, input)
+
+    @torch.no_grad()
+    def _track(self, count: Tensor, mean: Tensor, variance: Tensor) -> None:
+        if not self.track_running_stats or self.running_mean is None or self.running_var is None:
+            return
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked += 1
+        share = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+        unbiased = variance * (count / (count - 1))
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), share)
+
+
+class _Normalize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, eps: float, comm: TorchComm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        others = [dim for dim in range(x.dim()) if dim != 1]
+        wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+        variance, mean = torch.var_mean(wide, others, correction=0)
+        count = x.numel() // x.shape[1]
+        # Sums of squares lose digits in float32; these vectors are short, so float64 costs nothing.
+        variance, mean = variance.double(), mean.double()
+        sums = torch.cat([mean.new_tensor([count]), count * mean, count * (variance + mean**2)])
+        comm.all_reduce(sums)
+        total = sums[0]
+        mean, square = (sums[1:] / total).chunk(2)
+        variance = square - mean**2
+        scale = torch.rsqrt(variance + eps)
+        normalized = (wide - per_channel(mean, wide)) * per_channel(scale, wide)
+        ctx.comm, ctx.others, ctx.dtype = comm, others, x.dtype
+        ctx.save_for_backward(normalized, scale, total)
+        ctx.mark_non_differentiable(total, mean, variance)
+        return normalized.to(x.dtype), total, mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor, *_: Any) -> tuple[Tensor, None, None]:
+        normalized, scale, total = ctx.saved_tensors
+        dy = dy.to(normalized.dtype)
+        sums = torch.cat([dy.sum(ctx.others).double(), (dy * normalized).sum(ctx.others).double()])
+        ctx.comm.all_reduce(sums)
+        mean_dy, mean_dy_x = (sums / total).chunk(2)
+        inner = dy - per_channel(mean_dy, dy) - normalized * per_channel(mean_dy_x, dy)
+        return (inner * per_channel(scale, dy)).to(ctx.dtype), None, None
+
+
+def per_channel(vector: Tensor, like: Tensor) -> Tensor:
+    return vector.to(like.dtype).view(1, -1, *[1] * (like.dim() - 2))
+
+
+def convert(model: nn.Module, comm: TorchComm) -> nn.Module:
+    """Replace every BatchNorm layer; parameters stay the same objects."""
+    if isinstance(model, _BatchNorm):
+        return SyncBatchNorm(model, comm)
+    for name, child in model.named_children():
+        setattr(model, name, convert(child, comm))
+    return model

@@ -1,0 +1,65 @@
+"""The same model, data and seed under several strategies, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from gradsync import launch
+from gradsync.config import RunConfig, Settings
+from gradsync.errors import InputError
+from gradsync.record import Run
+
+FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
+
+
+@dataclass(kw_only=True)
+class CompareConfig(Settings):
+    """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
+
+    strategies: tuple[str, ...] = FOUR_WAYS
+    """The strategies to compare, in this order."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    """Strategy options, one flag each; given to the strategies that have them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.strategies:
+            raise InputError("--strategies is empty: name at least one.")
+
+
+def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> list[RunConfig]:
+    """One config per strategy. ``option_names`` tells which options each strategy has."""
+    given = {name.replace("-", "_"): value for name, value in config.options.items()}
+    for name in given:
+        if not any(name in names for names in option_names.values()):
+            raise InputError(
+                f"none of {', '.join(config.strategies)} has an option {name.replace('_', '-')}. "
+                f"Their options: {', '.join(sorted(set().union(*option_names.values()))) or 'none'}."
+            )
+    shared = {item.name: getattr(config, item.name) for item in fields(Settings)}
+    # The global batch is what is held fixed; per worker it is counted over the workers of the others.
+    workers = config.workers or 2
+    if config.batch_per_worker:
+        shared |= {"batch_size": config.batch_per_worker * workers, "batch_per_worker": None}
+    return [
+        RunConfig(
+            **shared | {"workers": 1 if strategy == "local" else workers},
+            strategy=strategy,
+            options={name: value for name, value in given.items() if name in option_names[strategy]},
+        )
+        for strategy in config.strategies
+    ]
+
+
+def compare(configs: list[RunConfig], watch: launch.Watch) -> Iterator[Run]:
+    """Run after run; an interrupted one is the last."""
+    for config in configs:
+        run = launch.run(config, watch)
+        yield run
+        assert run.summary
+        error = run.summary["error"]
+        if error and error["type"] == launch.INTERRUPTED:
+            return

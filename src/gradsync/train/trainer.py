@@ -1,0 +1,86 @@
+"""The training loop, nothing else."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from gradsync.data.loader import Loader
+from gradsync.record import RankLog
+from gradsync.strategies import Strategy
+from gradsync.train.evaluate import evaluate
+from gradsync.train.precision import Precision
+
+
+class LossNotFinite(Exception):
+    """Training has diverged on this rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How far to train, and on what."""
+
+    steps: int
+    precision: Precision
+    device: torch.device
+    rank: int
+    size: int
+    keep_going: bool
+
+
+def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: RankLog) -> None:
+    """``plan.steps`` steps over as many epochs as that takes, testing at the end of each."""
+    step = epoch = 0
+    while step < plan.steps:
+        epoch += 1
+        for step in train_epoch(sync, loader, plan, log, step, epoch):
+            if step == plan.steps:
+                break
+        if test is not None:
+            result = evaluate(sync.model, test, plan.precision, plan.device)
+            log.write("test", step=step, epoch=epoch, whole=sync.replicas_differ, **result)
+
+
+def train_epoch(
+    sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int
+) -> Iterator[int]:
+    """One pass over the data; yields the number of steps done so far after each."""
+    sync.model.train()
+    begin = time.perf_counter()
+    for batch in loader.epoch(epoch):
+        inputs = batch.inputs.to(plan.device, non_blocking=True)
+        labels = batch.labels.to(plan.device, non_blocking=True)
+        ready = time.perf_counter()
+
+        # Sum over my share, divided by an even share of the global batch: the ranks' mean is the mean over the
+        # global batch also where the last batch of an epoch does not split evenly.
+        with plan.precision.forward(plan.device):
+            loss_sum = cross_entropy(sync(inputs), labels, reduction="sum")
+            loss = loss_sum * (plan.size / batch.global_count)
+        loss.backward()
+        sync.step()
+
+        step += 1
+        mean = loss_sum.item() / len(labels)
+        end = time.perf_counter()
+        log.write(
+            "step",
+            step=step,
+            epoch=epoch,
+            loss=mean,
+            samples=len(labels),
+            seconds=end - begin,
+            data_seconds=ready - begin,
+        )
+        if not math.isfinite(mean) and not plan.keep_going:
+            raise LossNotFinite(
+                f"the loss is {mean} at step {step} on rank {plan.rank}. "
+                "HINT: lower --lr, or train on with --keep-going."
+            )
+        begin = end
+        yield step

@@ -1,0 +1,156 @@
+"""One rank: ``python -m gradsync.worker FOLDER`` builds the parts from the config, trains, writes its record."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import torch
+
+from gradsync import config as configs
+from gradsync import data, models, strategies, world
+from gradsync.comm import TorchComm
+from gradsync.config import RunConfig
+from gradsync.data.loader import Loader
+from gradsync.errors import InputError
+from gradsync.record import RankLog
+from gradsync.train import checkpoint, optim
+from gradsync.train.precision import PRECISIONS
+from gradsync.train.trainer import LossNotFinite, Plan, train
+
+TEST_BATCH = 256
+EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
+
+
+def main() -> int:
+    end_with_parent()
+    folder = Path(sys.argv[1])
+    here = world.discover()
+    log = RankLog(folder, here.rank)
+    try:
+        run(configs.load(folder / "config.json").resolved(), folder, here, log)
+    except Exception as error:
+        trace = "" if isinstance(error, EXPECTED_ERRORS) else traceback.format_exc()
+        print(trace or error, file=sys.stderr, flush=True)
+        log.write(
+            "error",
+            type=type(error).__name__,
+            message=str(error),
+            traceback=trace,
+            lost_peer=is_lost_peer(error),
+            time=time.time(),
+        )
+        # Leaving the group politely would wait for peers that will never come.
+        os._exit(1)
+    world.leave()
+    log.close()
+    return 0
+
+
+def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
+    assert config.strategy and config.batch_size and config.threads
+    assert config.lr is not None and config.weight_decay is not None
+    if config.workers != here.size:
+        raise InputError(f"the run is for {config.workers} workers, but {here.size} processes were started.")
+    torch.set_num_threads(config.threads)
+    device = world.choose_device(config.device, here)
+    precision = PRECISIONS[config.precision]
+
+    samples = data.load(
+        config.data,
+        native=models.native_data(config.model),
+        seed=config.seed,
+        train_samples=config.train_samples,
+        test_samples=config.test_samples,
+    )
+    torch.manual_seed(config.seed)
+    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    layout = models.memory_format(config.model, model, config.precision)
+    model.to(device, precision.storage, memory_format=layout)
+    torch.manual_seed(config.seed + here.rank)  # dropout differs between ranks
+
+    world.join(here, device)
+    optimizer = optim.make(
+        config.optimizer, model, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
+    )
+    comm = TorchComm(here.rank, here.size)
+    sync = strategies.make(
+        config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options
+    )
+
+    loading = {"dtype": precision.storage, "pin": device.type == "cuda", "processes": config.loader_processes}
+    loader = Loader(
+        samples.train,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        rank=here.rank,
+        size=here.size,
+        augment=config.augment,
+        **loading,
+    )
+    test = None
+    if config.eval:
+        # Ranks that hold different models each test on everything; equal ones share the work.
+        part = {} if sync.replicas_differ else {"rank": here.rank, "size": here.size}
+        test = Loader(samples.test, batch_size=TEST_BATCH, **part, **loading)
+
+    steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
+    log.write(
+        "start",
+        rank=here.rank,
+        role="worker",
+        strategy=config.strategy,
+        model=config.model,
+        data=config.data,
+        world_size=here.size,
+        batch_size=config.batch_size,
+        node=here.node,
+        pid=os.getpid(),
+        device=str(device),
+        threads=config.threads,
+        torch=torch.__version__,
+        parameters=models.count_parameters(model),
+        gradient_bytes=sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad),
+        buffers=sync.buffers,
+        steps=steps,
+        steps_per_epoch=loader.steps_per_epoch,
+    )
+    plan = Plan(
+        steps=steps,
+        precision=precision,
+        device=device,
+        rank=here.rank,
+        size=here.size,
+        keep_going=config.keep_going,
+    )
+    train(sync, loader, test, plan, log)
+
+    if config.save_model and here.rank == 0:
+        checkpoint.save(model, folder / "model.pt")
+    log.write(
+        "end",
+        parameters_sha256=checkpoint.fingerprint(model.parameters()),
+        buffers_sha256=checkpoint.fingerprint(model.buffers()),
+    )
+
+
+def is_lost_peer(error: Exception) -> bool:
+    """Whether this rank failed only because another did: not the cause worth showing."""
+    text = str(error).lower()
+    return isinstance(error, torch.distributed.DistError) or "gloo" in text or "nccl" in text
+
+
+def end_with_parent() -> None:
+    """If the process that started this one is killed outright, do not outlive it (Linux)."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Who am I: rank and size from the launcher's environment, and the lifetime of the process group."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from gradsync.errors import InputError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+# launcher -> the names it gives to (rank, size, local rank, local size)
+LAUNCHERS = {
+    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """One process among ``size``."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+
+    @property
+    def node(self) -> str:
+        return socket.gethostname()
+
+
+def discover(environment: Mapping[str, str] = os.environ) -> World:
+    """The world this process was started in; alone if no launcher started it."""
+    for rank, *others in LAUNCHERS.values():
+        if rank in environment:
+            missing = [name for name in others if name not in environment]
+            if missing:
+                raise InputError(f"{rank} is set but {', '.join(missing)} is not: start the processes with torchrun.")
+            return World(*(int(environment[name]) for name in (rank, *others)))
+    return World()
+
+
+def choose_device(asked: str, world: World) -> torch.device:
+    """The processor this rank computes on. Ranks share GPUs when there are fewer GPUs than ranks."""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "cuda" and not gpus:
+        raise InputError("you asked for --device cuda, but torch finds no GPU here. Use --device cpu or auto.")
+    if asked == "cpu" or not gpus:
+        return torch.device("cpu")
+    return torch.device("cuda", world.local_rank % gpus)
+
+
+def join(world: World, device: torch.device) -> None:
+    """Create the process group. A world of one has none and needs none."""
+    if world.size == 1 or dist.is_initialized():
+        return
+    if os.environ.get("MASTER_ADDR") in LOOPBACK:
+        loopback = "lo" if sys.platform == "linux" else "lo0"
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", loopback)
+    # NCCL refuses two ranks on one GPU; gloo carries CUDA tensors too.
+    own_gpu = device.type == "cuda" and world.local_size <= torch.cuda.device_count()
+    dist.init_process_group("nccl" if own_gpu else "gloo", rank=world.rank, world_size=world.size)
+
+
+def leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
