@@ -22,7 +22,7 @@ else:
 
 Buffers = Literal["local", "broadcast", "average"]
 
-LEARNING_RATE = {"sgd": 0.1, "adam": 0.001}
+LEARNING_RATE = {"sgd": 0.01, "adam": 0.001}
 WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0}
 
 # Two ways to say one thing: a flag for one replaces what a file says about the other.
@@ -76,7 +76,7 @@ class Settings:
     """Which update rule."""
 
     lr: float | None = None
-    """Learning rate. Default: 0.1 for sgd, 0.001 for adam."""
+    """Learning rate. Default: 0.01 for sgd, 0.001 for adam."""
 
     momentum: float = 0.9
     """Momentum of sgd."""

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -71,7 +72,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     torch.manual_seed(config.seed)
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     layout = models.memory_format(config.model, model, config.precision)
-    model.to(device, precision.storage, memory_format=layout)
+    model.to(device, precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
     torch.manual_seed(config.seed + here.rank)  # dropout differs between ranks
 
     world.join(here, device)
@@ -79,25 +80,22 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         config.optimizer, model, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
     )
     comm = TorchComm(here.rank, here.size)
-    sync = strategies.make(
-        config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options
-    )
+    sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
-    loading = {"dtype": precision.storage, "pin": device.type == "cuda", "processes": config.loader_processes}
-    loader = Loader(
+    load = partial(Loader, dtype=precision.storage, pin=device.type == "cuda", processes=config.loader_processes)
+    loader = load(
         samples.train,
         batch_size=config.batch_size,
         seed=config.seed,
         rank=here.rank,
         size=here.size,
         augment=config.augment,
-        **loading,
     )
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
-        part = {} if sync.replicas_differ else {"rank": here.rank, "size": here.size}
-        test = Loader(samples.test, batch_size=TEST_BATCH, **part, **loading)
+        rank, size = (0, 1) if sync.replicas_differ else (here.rank, here.size)
+        test = load(samples.test, batch_size=TEST_BATCH, rank=rank, size=size)
 
     steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
     log.write(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gradsync.data import cifar10, mnist
+from gradsync.data import cifar10, mnist, synthetic
 from gradsync.data.cifar10 import CIFAR10
 from gradsync.data.files import FileSet, data_folder
 from gradsync.data.images import Images
 from gradsync.data.mnist import MNIST
-from gradsync.data.synthetic import synthetic
 from gradsync.errors import InputError, unknown
 from gradsync.plugin import call, is_reference
 
@@ -50,7 +49,7 @@ def load(
     if is_reference(name):
         return own(name, native[1], train_samples, test_samples)
     if name == "synthetic":
-        train, test = synthetic(*native, seed, train_samples, test_samples)
+        train, test = synthetic.generate(*native, seed, train_samples, test_samples)
         return DataSet(train, test, train.shape, native[1])
     if name not in LOADERS:
         raise unknown("data", name, ["synthetic", *LOADERS], "Your own: package.module:function.")

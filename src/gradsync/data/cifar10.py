@@ -11,6 +11,7 @@ import pickle
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,10 @@ def locate(folder: Path) -> Source | None:
         for name, ending, (archive, md5), decode in FORMS:
             files = {part: place / name / f"{part}{ending}" for part in CONTENTS}
             if all(path.is_file() for path in files.values()):
-                return Source(place / name, name, lambda files=files, decode=decode: read_files(files, decode))
+                return Source(place / name, name, partial(read_files, files, decode))
             if (place / archive).is_file():
-                path = place / archive
                 members = {f"{name}/{part}{ending}": part for part in CONTENTS}
-                return Source(
-                    path,
-                    archive,
-                    lambda path=path, members=members, md5=md5, decode=decode: read_archive(
-                        path, members, md5, decode
-                    ),
-                )
+                return Source(place / archive, archive, partial(read_archive, place / archive, members, md5, decode))
     return None
 
 
@@ -96,9 +90,7 @@ def read_files(files: dict[str, Path], decode: Callable[[bytes], bytes]) -> Iter
         yield Part(part, path, decode(path.read_bytes()))
 
 
-def read_archive(
-    path: Path, members: dict[str, str], md5: str, decode: Callable[[bytes], bytes]
-) -> Iterator[Part]:
+def read_archive(path: Path, members: dict[str, str], md5: str, decode: Callable[[bytes], bytes]) -> Iterator[Part]:
     """In one pass, in the archive's own order: a gzip cannot be read from the middle."""
     found = {}
     try:

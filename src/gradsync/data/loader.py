@@ -126,7 +126,7 @@ class OwnLoader:
         self._indices: list[list[int]] = []
         self._loader: DataLoader[Any] = DataLoader(
             samples,  # type: ignore[arg-type]
-            batch_sampler=self,  # type: ignore[arg-type]
+            batch_sampler=self,
             num_workers=processes,
             persistent_workers=processes > 0,
         )

@@ -25,7 +25,10 @@ ARCHIVES = {
     "t10k-images": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
 
 
 def file_name(part: str, separator: str = "-") -> str:

@@ -32,7 +32,7 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
                 stream: {local: str(log_file(folder, int(env["RANK"]), stream)) for local, env in envs.items()}
                 for stream in ("out", "err")
             }
-            return LogsDest(stdouts=files["out"], stderrs=files["err"], error_files={local: "" for local in envs})
+            return LogsDest(stdouts=files["out"], stderrs=files["err"], error_files=dict.fromkeys(envs, ""))
 
         @property
         def root_log_dir(self) -> str:

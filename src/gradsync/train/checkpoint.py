@@ -22,5 +22,5 @@ def fingerprint(tensors: Iterable[Tensor]) -> str:
     """The same for two ranks only if they hold the same bits."""
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -38,18 +37,14 @@ def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: 
     step = epoch = 0
     while step < plan.steps:
         epoch += 1
-        for step in train_epoch(sync, loader, plan, log, step, epoch):
-            if step == plan.steps:
-                break
+        step = train_epoch(sync, loader, plan, log, step, epoch)
         if test is not None:
             result = evaluate(sync.model, test, plan.precision, plan.device)
             log.write("test", step=step, epoch=epoch, whole=sync.replicas_differ, **result)
 
 
-def train_epoch(
-    sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int
-) -> Iterator[int]:
-    """One pass over the data; yields the number of steps done so far after each."""
+def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int) -> int:
+    """One pass over the data, or as far as the plan goes; returns the number of steps done since the start."""
     sync.model.train()
     begin = time.perf_counter()
     for batch in loader.epoch(epoch):
@@ -82,5 +77,7 @@ def train_epoch(
                 f"the loss is {mean} at step {step} on rank {plan.rank}. "
                 "HINT: lower --lr, or train on with --keep-going."
             )
+        if step == plan.steps:
+            break
         begin = end
-        yield step
+    return step

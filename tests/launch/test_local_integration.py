@@ -1,0 +1,178 @@
+"""Real processes that fail, hang, are killed and interrupted: what is recorded, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gradsync import config as configs
+from gradsync.record import Run, rank_file, read_rows, read_run
+
+LONG = ["--model", "logistic", "--workers", "3", "--batch-size", "6", "--steps", "1000000", "--no-eval"]
+
+
+def pids(folder: Path) -> list[int]:
+    rows = [next(iter(read_rows(path)), None) for path in sorted(folder.glob("rank-*.jsonl"))]
+    return [row["pid"] for row in rows if row]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+
+
+def wait_until(condition, seconds: float) -> float:
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds, "waited in vain"
+        time.sleep(0.02)
+    return time.monotonic() - begin
+
+
+class Started:
+    """A `gradsync train` in the background that has done a few steps on every rank."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        command = [sys.executable, "-m", "gradsync.cli", "train", *LONG, "--out", str(folder), *more]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: any(folder.glob("*/rank-*.jsonl")), 60)
+        self.folder = next(folder.glob("*"))
+        wait_until(lambda: all(self.steps(rank) >= 2 for rank in range(3)), 60)
+        self.pids = pids(self.folder)
+        assert len(self.pids) == 3
+
+    def steps(self, rank: int) -> int:
+        return sum(row["kind"] == "step" for row in read_rows(rank_file(self.folder, rank)))
+
+    def run(self) -> Run:
+        return read_run(self.folder)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(tmp_path: Path, rank: int):
+    started = Started(tmp_path)
+    os.kill(started.pids[rank], signal.SIGKILL)
+    wait_until(lambda: not any(alive(pid) for pid in started.pids), 5)
+    _, errors = started.process.communicate(timeout=30)
+    assert started.process.returncode == 1
+    error = started.run().summary["error"]
+    assert started.run().status == "failed"
+    assert error["rank"] == rank
+    assert "SIGKILL" in error["message"]
+    assert f"failed on rank {rank}" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
+    tmp_path: Path, number: signal.Signals, code: int
+):
+    started = Started(tmp_path)
+    started.process.send_signal(number)
+    started.process.communicate(timeout=30)
+    assert started.process.returncode == code
+    assert not any(alive(pid) for pid in started.pids)
+    summary = started.run().summary
+    assert summary["status"] == "failed"
+    assert summary["error"]["type"] == "Interrupted"
+    assert number.name in summary["error"]["message"]
+    assert summary["steps"] >= 2
+
+
+def test_workers_do_not_outlive_a_launcher_that_is_killed_outright(tmp_path: Path):
+    started = Started(tmp_path)
+    started.process.kill()
+    started.process.communicate(timeout=10)
+    wait_until(lambda: not any(alive(pid) for pid in started.pids), 5)
+    assert started.run().status == "unfinished"
+
+
+def test_two_runs_at_once_do_not_collide(tmp_path: Path):
+    command = [
+        sys.executable,
+        "-m",
+        "gradsync.cli",
+        "train",
+        "--model",
+        "logistic",
+        "--workers",
+        "2",
+        "--steps",
+        "5",
+    ]
+    command += ["--strategy", "all-reduce", "--out", str(tmp_path), "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
+    summaries = [json.loads(process.communicate(timeout=100)[0]) for process in both]
+    assert [summary["status"] for summary in summaries] == ["completed", "completed"]
+    assert summaries[0]["folder"] != summaries[1]["folder"]
+    assert summaries[0]["ranks"][0]["parameters_sha256"] == summaries[1]["ranks"][0]["parameters_sha256"]
+
+
+def test_a_failing_rank_is_recorded_with_its_exception_and_last_lines(tmp_path: Path, train):
+    (tmp_path / "own.py").write_text(
+        "import os, torch\n"
+        "class Breaks(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(3 * 32 * 32, 10)\n"
+        "        self.calls = 0\n"
+        "    def forward(self, x):\n"
+        "        self.calls += 1\n"
+        "        print('call', self.calls, flush=True)\n"
+        "        if self.calls == 3 and os.environ['RANK'] == '1':\n"
+        "            raise OSError('the disk is full')\n"
+        "        return self.linear(x.flatten(1))\n"
+        "def build():\n"
+        "    return Breaks()\n"
+    )
+    run = train(model=f"{tmp_path}/own.py:build", strategy="all-reduce", workers=2)
+    error = run.summary["error"]
+    assert (error["rank"], error["type"], error["message"]) == (1, "OSError", "the disk is full")
+    assert "in forward" in error["traceback"]
+    assert "call 3" in error["log"]
+    assert run.summary["steps"] >= 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_loss_that_is_not_a_number_stops_the_run_with_step_and_rank(train, workers: int):
+    run = train(model="logistic", workers=workers, batch_size=64, lr=1e38, steps=30)
+    assert run.status == "failed"
+    assert run.summary["error"]["type"] == "LossNotFinite"
+    assert "at step" in run.summary["error"]["message"]
+    assert f"on rank {run.summary['error']['rank']}" in run.summary["error"]["message"]
+    assert run.summary["steps"] < 30
+
+
+def test_keep_going_trains_on_without_a_number(train):
+    run = train(model="logistic", workers=1, lr=1e38, steps=30, keep_going=True)
+    assert run.status == "completed"
+    assert run.summary["steps"] == 30
+    assert run.summary["train_loss"] == [None]
+
+
+def test_a_finished_run_can_be_run_again_from_its_config(train, tmp_path: Path):
+    first = train(model="logistic", strategy="ddp", workers=2, steps=6, options={"bucket-mb": "1"})
+    again = train(**configs.load(first.folder / "config.json").to_dict())
+    assert first.folder != again.folder
+    assert again.summary["ranks"][0]["parameters_sha256"] == first.summary["ranks"][0]["parameters_sha256"]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("model", ["mnist-cnn", "resnet18"])
+def test_training_lowers_the_loss(train, model: str, precision: str):
+    settings = {"optimizer": "adam", "batch_size": 32, "train_samples": 160, "test_samples": 20}
+    run = train(model=model, precision=precision, workers=2, epochs=5 if model == "mnist-cnn" else 2, **settings)
+    losses = run.summary["train_loss"]
+    assert run.status == "completed"
+    assert losses[-1] < losses[0]
+    assert len(run.summary["epoch_seconds"]) == len(losses)

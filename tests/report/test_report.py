@@ -1,0 +1,123 @@
+"""Tables and progress from rows, without processes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from gradsync.config import RunConfig
+from gradsync.record import RankLog, Run, write_json
+from gradsync.report.progress import Follower, Lines, Watch
+from gradsync.report.summary import failure_text, runs_table
+from gradsync.summary import summarize
+
+
+def write_run(folder: Path, strategy: str, workers: int, seconds: float, correct: list[int]) -> Run:
+    """A run folder as the ranks would leave it: 3 steps of a longer epoch, each rank with a test of its own."""
+    folder.mkdir()
+    config = RunConfig(strategy=strategy, workers=workers, batch_size=8, steps=3)
+    ranks = []
+    for rank in range(workers):
+        rows = [
+            {
+                "kind": "start",
+                "rank": rank,
+                "node": "n",
+                "role": "worker",
+                "parameters": 5,
+                "steps_per_epoch": 10,
+            }
+        ]
+        for step in (1, 2, 3):
+            row = {"kind": "step", "step": step, "epoch": 1, "loss": 2.0, "samples": 8 // workers}
+            rows.append(row | {"seconds": seconds, "data_seconds": 0.0})
+        test = {
+            "kind": "test",
+            "step": 3,
+            "epoch": 1,
+            "whole": True,
+            "loss_sum": 9.0,
+            "correct": correct[rank],
+        }
+        ranks.append([*rows, test | {"count": 10}])
+    summary = summarize(config.resolved(), ranks, None, 1.0)
+    write_json(folder / "config.json", config.to_dict())
+    return Run(folder, config.to_dict(), summary)
+
+
+def text(table: object) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(table)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_table_has_speed_up_projection_and_the_ranks_where_they_differ(tmp_path: Path):
+    local = write_run(tmp_path / "a", "local", 1, 0.8, [7])
+    two = write_run(tmp_path / "b", "all-reduce", 2, 0.5, [6, 8])
+    shown = text(runs_table([local, two]))
+    assert "0.5000 ± 0.0000" in shown
+    assert "1.60×" in shown
+    assert "~8.0" in shown
+    assert "60.00%" in shown
+    assert "80.00%" in shown
+    assert "one per rank" in shown
+    assert "vgg11 on synthetic · global batch 8 · fp32" in shown
+
+
+def test_equal_ranks_are_one_line_and_no_local_run_means_no_speed_up(tmp_path: Path):
+    shown = text(runs_table([write_run(tmp_path / "a", "ddp", 2, 0.5, [6, 6])]))
+    assert shown.count("60.00%") == 1
+    assert "×" not in shown
+    assert "one per rank" not in shown
+
+
+def test_an_unfinished_run_shows_what_it_has_so_far(tmp_path: Path):
+    whole = write_run(tmp_path / "a", "local", 1, 0.5, [7])
+    log = RankLog(whole.folder, 0)
+    log.write("start", rank=0, node="n", role="worker", parameters=5, steps_per_epoch=10)
+    log.write("step", step=1, epoch=1, loss=2.0, samples=8, seconds=0.5, data_seconds=0.0)
+    cut = Run(whole.folder, whole.config, None)
+    assert "unfinished" in text(runs_table([cut]))
+    assert "unfinished" in failure_text(cut)
+
+
+START = {
+    "kind": "start", "strategy": "ddp", "model": "vgg11", "data": "synthetic", "parameters": 9_231_114,
+    "gradient_bytes": 36_924_456, "world_size": 2, "batch_size": 64, "steps": 40, "threads": 1, "device": "cpu",
+}  # fmt: skip
+
+
+def test_lines_come_every_so_many_steps_with_speed_and_time_left():
+    console = Console(file=io.StringIO(), width=300)
+    lines = Lines(console, log_every=2)
+    for row in [
+        START,
+        *({"kind": "step", "step": n, "epoch": 1, "loss": 1.5, "seconds": 0.5} for n in range(1, 5)),
+    ]:
+        lines.show(row)
+    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(shown) == 3
+    assert "9,231,114 parameters (36.9 MB of gradients a step), 2 workers × 32 samples" in shown[0]
+    assert shown[2] == "ddp: epoch 1, step 4/40, loss 1.5000, 128 samples/s, 0.500 s/step, 18 s left"
+
+
+def test_the_follower_hands_out_whole_rows_once(tmp_path: Path):
+    path = tmp_path / "rank-0.jsonl"
+    follower = Follower(path)
+    assert follower.new_rows() == []
+    path.write_text('{"step": 1}\n{"st')
+    assert follower.new_rows() == [{"step": 1}]
+    with open(path, "a") as file:
+        file.write('ep": 2}\n')
+    assert follower.new_rows() == [{"step": 2}]
+
+
+def test_watching_shows_rows_written_just_before_the_end(tmp_path: Path):
+    console = Console(file=io.StringIO(), width=300)
+    with Watch(console, log_every=1)(tmp_path):
+        log = RankLog(tmp_path, 0)
+        log.write(**START)
+        log.write("step", step=1, epoch=1, loss=float("nan"), seconds=0.5)
+    assert "loss not a number" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from gradsync.errors import InputError
+from gradsync.study.compare import CompareConfig, run_configs
+
+OPTIONS = {"local": set(), "all-reduce": set(), "ddp": {"bucket_mb"}}
+
+
+def test_local_runs_alone_and_all_share_the_global_batch():
+    config = CompareConfig(strategies=("local", "ddp"), workers=4, batch_per_worker=8, seed=3)
+    local, ddp = (item.resolved() for item in run_configs(config, OPTIONS))
+    assert (local.workers, ddp.workers) == (1, 4)
+    assert local.batch_size == ddp.batch_size == 32
+    assert local.seed == ddp.seed == 3
+
+
+def test_options_go_to_the_strategies_that_have_them():
+    config = CompareConfig(strategies=("all-reduce", "ddp"), options={"bucket-mb": "5"})
+    assert [item.options for item in run_configs(config, OPTIONS)] == [{}, {"bucket_mb": "5"}]
+
+
+def test_an_option_none_has_and_an_empty_list_are_refused():
+    with pytest.raises(InputError, match="none of local has an option"):
+        run_configs(CompareConfig(strategies=("local",), options={"bucket-mb": "5"}), OPTIONS)
+    with pytest.raises(InputError, match="name at least one"):
+        CompareConfig(strategies=())

@@ -1,0 +1,83 @@
+"""The arrows of the house: which part may import which. A wrong arrow fails here."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "gradsync"
+
+BASE = {"errors", "version"}
+ALLOWED = {
+    "config": BASE,
+    "record": BASE,
+    "summary": BASE | {"config", "record"},
+    "plugin": BASE,
+    "world": BASE,
+    "comm": BASE,
+    "strategies": BASE | {"comm", "config", "world"},
+    "models": BASE | {"plugin"},
+    "data": BASE | {"plugin"},
+    "train": BASE | {"data", "models", "record", "strategies"},
+    "worker": BASE | {"comm", "config", "data", "models", "record", "strategies", "train", "world"},
+    "launch": BASE | {"config", "record", "summary"},
+    "study": BASE | {"config", "launch", "record"},
+    "report": BASE | {"config", "record", "summary"},
+    "check": BASE | {"comm", "config", "data", "models", "plugin", "strategies", "world"},
+}
+STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set()}
+WITHOUT_TORCH = {"report", "study", "plugin", "cli"}  # at import
+
+
+def imports(path: Path, *, top_level: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if top_level else list(ast.walk(tree))
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def files(part: str) -> list[Path]:
+    return sorted((SOURCE / part).rglob("*.py")) if (SOURCE / part).is_dir() else [SOURCE / f"{part}.py"]
+
+
+def parts_imported(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports(path) if name.startswith("gradsync.")}
+
+
+@pytest.mark.parametrize("part", sorted(ALLOWED))
+def test_a_part_imports_only_what_lies_below_it(part: str):
+    for path in files(part):
+        wrong = parts_imported(path) - ALLOWED[part] - {part}
+        assert not wrong, f"{path.name} must not import {wrong}"
+
+
+def test_every_part_of_the_house_has_its_arrows():
+    parts = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert parts - {"__init__", "cli", "cli_data"} == set(ALLOWED) | BASE
+
+
+@pytest.mark.parametrize("part", sorted(STANDARD_LIBRARY_ONLY))
+def test_config_and_record_need_the_standard_library_only(part: str):
+    for path in files(part):
+        roots = {name.split(".")[0] for name in imports(path)}
+        assert roots <= set(sys.stdlib_module_names) | {"gradsync"} | STANDARD_LIBRARY_ONLY[part]
+
+
+@pytest.mark.parametrize("part", sorted(WITHOUT_TORCH))
+def test_what_runs_before_or_without_training_does_not_import_torch(part: str):
+    for path in files(part):
+        assert not {name for name in imports(path, top_level=True) if name.split(".")[0] == "torch"}
+
+
+def test_only_comm_and_world_call_collectives():
+    for path in SOURCE.rglob("*.py"):
+        if path.parent.name != "comm" and path.name != "world.py":
+            assert "torch.distributed" not in imports(path), path

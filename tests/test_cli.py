@@ -1,0 +1,117 @@
+"""Parsing without processes; bad input through the real command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradsync.cli import Compare, Show, Train, join_options, parse
+from gradsync.errors import InputError
+
+
+def parse_train(*args: str) -> Train:
+    command = parse(["train", *args])
+    assert isinstance(command, Train)
+    return command
+
+
+def test_flags_become_settings():
+    run = parse_train("--model", "logistic", "--workers", "3", "--no-eval", "--norm", "none").run
+    assert (run.model, run.workers, run.eval, run.norm) == ("logistic", 3, False, "none")
+
+
+def test_strategy_options_by_name():
+    assert parse_train("--options.bucket-mb", "5", "--seed", "3").run.options == {"bucket-mb": "5"}
+    assert parse_train("--options.bucket-mb=5").run.options == {"bucket-mb": "5"}
+    with pytest.raises(InputError, match="needs a value"):
+        join_options(["--options.bucket-mb", "--seed", "3"])
+
+
+def test_flags_win_over_the_file(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text('model = "logistic"\nepochs = 3\nbatch-size = 32\n[options]\nbucket-mb = 5\n')
+    run = parse_train("--config", str(path), "--batch-size", "16", "--steps", "7").run
+    assert (run.model, run.batch_size, run.steps, run.epochs) == ("logistic", 16, 7, None)
+    assert run.options == {"bucket-mb": 5}
+    assert parse_train(f"--config={path}", "--batch-per-worker", "8").run.batch_size is None
+
+
+def test_compare_has_the_four_ways_by_default_and_takes_others():
+    command = parse(["compare"])
+    assert isinstance(command, Compare)
+    assert command.run.strategies == ("local", "gather-scatter", "all-reduce", "ddp")
+    assert parse(["compare", "--strategies", "local", "ddp"]).run.strategies == ("local", "ddp")
+
+
+def test_show_takes_folders():
+    assert parse(["show", "a", "b"]) == Show(runs=(Path("a"), Path("b")))
+
+
+def test_help_and_parsing_do_not_import_torch():
+    code = "import sys, gradsync.cli as c; c.parse(['compare']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("args", [["--help"], ["train", "--help"], ["compare", "--help"], ["data", "--help"]])
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], args: list[str]):
+    with pytest.raises(SystemExit) as ended:
+        parse(args)
+    assert ended.value.code == 0
+    assert "usage: gradsync" in capsys.readouterr().out
+
+
+BAD = {
+    "unknown model": (["--model", "vgg1"], "Did you mean vgg11?"),
+    "unknown data": (["--data", "cifar"], "Did you mean cifar10?"),
+    "unknown strategy": (["--strategy", "dpp"], "Did you mean ddp?"),
+    "unknown option": (["--strategy", "ddp", "--options.bucket-md", "3"], "Did you mean bucket-mb?"),
+    "bad option": (["--strategy", "ddp", "--options.bucket-mb", "0"], "must be more than 0"),
+    "unknown flag": (["--modle", "vgg11"], "--model"),
+    "uneven batch": (["--workers", "3", "--batch-size", "64"], "Use --batch-size 63 or 66"),
+    "no workers": (["--workers", "0"], "--workers is 0: it must be 1 or more"),
+    "minus one worker": (["--workers", "-1"], "--workers is -1: it must be 1 or more"),
+    "more workers than samples": (
+        ["--model", "logistic", "--workers", "8", "--train-samples", "5"],
+        "8 workers cannot share 5 training samples",
+    ),
+    "missing data": (["--data", "cifar10"], "Two ways out: run `gradsync data fetch cifar10`"),
+    "wrong data for the model": (["--data", "mnist-like.py:sets"], "there is no such file"),
+    "unwritable folder": (
+        ["--model", "logistic", "--out", "/proc/runs"],
+        "cannot write to the output folder /proc/runs",
+    ),
+    "broken toml": (["--config", "broken.toml"], "line 2"),
+    "own model that raises": (["--model", "own.py:breaks"], "ZeroDivisionError"),
+    "gpu that is not there": (["--device", "cuda"], "no GPU here"),
+    "loader processes for built-in data": (["--loader-processes", "2"], "needs none"),
+    "local on two": (["--strategy", "local", "--workers", "2"], "HINT"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(cli, tmp_path: Path, case: str):
+    (tmp_path / "broken.toml").write_text('model = "logistic"\nworkers = = 2\n')
+    (tmp_path / "own.py").write_text("def breaks():\n    return 1 / 0\n")
+    args, message = BAD[case]
+    done = cli("train", *args, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    ours = Path(sys.modules["gradsync"].__file__).parent
+    assert str(ours) not in done.stderr
+    assert ("Traceback" in done.stderr) == (case == "own model that raises")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_compare_refuses_an_option_no_strategy_has(cli):
+    done = cli("compare", "--strategies", "local", "all-reduce", "--options.bucket-mb", "3")
+    assert done.returncode == 2
+    assert "none of local, all-reduce has an option bucket-mb" in done.stderr
+
+
+def test_show_refuses_what_is_no_run(cli, tmp_path: Path):
+    done = cli("show", str(tmp_path))
+    assert done.returncode == 2
+    assert "holds no run" in done.stderr

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradsync import config as configs
+from gradsync.config import RunConfig, read_file
+from gradsync.errors import InputError
+
+
+def test_default_run_is_local_with_one_worker_and_all_cores():
+    config = RunConfig().resolved()
+    assert (config.strategy, config.workers, config.epochs) == ("local", 1, 1)
+    assert config.threads == configs.available_cores()
+
+
+def test_several_workers_default_to_ddp_and_a_strategy_to_two_workers():
+    assert RunConfig(workers=4).resolved().strategy == "ddp"
+    assert RunConfig(strategy="all-reduce").resolved().workers == 2
+
+
+def test_threads_are_at_least_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(configs, "available_cores", lambda: 2)
+    assert RunConfig(workers=2).resolved().threads == 1
+    assert RunConfig(workers=8).resolved().threads == 1
+
+
+def test_learning_rate_and_decay_follow_the_optimizer():
+    assert RunConfig(optimizer="adam").resolved().lr == 0.001
+    assert RunConfig(optimizer="adam", lr=0.0).resolved().lr == 0.0
+    assert RunConfig(optimizer="sgd").resolved().weight_decay == 1e-4
+
+
+@given(workers=st.integers(1, 64), share=st.integers(1, 512))
+def test_batch_per_worker_always_splits(workers: int, share: int):
+    strategy = "local" if workers == 1 else "ddp"
+    config = RunConfig(strategy=strategy, workers=workers, batch_per_worker=share).resolved()
+    assert config.batch_size == workers * share
+
+
+@given(workers=st.integers(2, 64), batch=st.integers(1, 4096))
+def test_a_batch_is_split_evenly_or_refused_with_sizes_that_work(workers: int, batch: int):
+    config = RunConfig(strategy="ddp", workers=workers, batch_size=batch)
+    if batch % workers == 0:
+        assert config.resolved().batch_size == batch
+        return
+    with pytest.raises(InputError, match="does not split evenly") as caught:
+        config.resolved()
+    offered = [int(word.strip(",")) for word in str(caught.value).split() if word.strip(",").isdigit()][2:]
+    assert offered
+    assert all(size > 0 and size % workers == 0 for size in offered)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 0}, "--workers is 0: it must be 1 or more"),
+        ({"workers": -1}, "--workers is -1"),
+        ({"batch_size": 8, "batch_per_worker": 4}, "both --batch-size and --batch-per-worker"),
+        ({"epochs": 1, "steps": 4}, "both --epochs and --steps"),
+        ({"lr": float("nan")}, "--lr is nan"),
+        ({"workers": "two"}, "--workers is 'two': it must be a whole number"),
+        ({"workers": True}, "--workers is True"),
+        ({"precision": "fp8"}, "one of fp64, fp32, bf16"),
+        ({"options": 3}, "--options is 3: it must be a table"),
+    ],
+)
+def test_bad_values_are_refused_with_the_flag_and_what_is_allowed(settings: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        RunConfig(**settings)
+
+
+def test_local_with_workers_is_refused_with_a_hint():
+    with pytest.raises(InputError, match="HINT"):
+        RunConfig(strategy="local", workers=2).resolved()
+
+
+def test_config_json_reads_back_as_the_same_config(tmp_path: Path):
+    config = RunConfig(model="logistic", workers=2, options={"bucket-mb": "5"}, lr=0.5)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.to_dict()))
+    assert configs.load(path) == config
+
+
+def test_broken_toml_names_file_and_line(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text('model = "vgg11"\nworkers = \n')
+    with pytest.raises(InputError, match=r"run\.toml is not valid TOML.*line 2"):
+        read_file(path, RunConfig)
+
+
+def test_unknown_setting_in_a_file_shows_the_nearest(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text("batch-sise = 3\n")
+    with pytest.raises(InputError, match="Did you mean batch_size"):
+        read_file(path, RunConfig)
+
+
+def test_missing_config_file_is_a_sentence(tmp_path: Path):
+    with pytest.raises(InputError, match="cannot read the config file"):
+        read_file(tmp_path / "none.toml", RunConfig)
