@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli import Compare, Show, Train, join_options, parse
+from gradsync.cli import join_options, parse
+from gradsync.commands import Compare, Show, Train
 from gradsync.errors import InputError
 
 
@@ -35,7 +36,7 @@ def test_flags_win_over_the_file(tmp_path: Path):
     path.write_text('model = "logistic"\nepochs = 3\nbatch-size = 32\n[options]\nbucket-mb = 5\n')
     run = parse_train("--config", str(path), "--batch-size", "16", "--steps", "7").run
     assert (run.model, run.batch_size, run.steps, run.epochs) == ("logistic", 16, 7, None)
-    assert run.options == {"bucket-mb": 5}
+    assert run.options == {"bucket-mb": "5"}
     assert parse_train(f"--config={path}", "--batch-per-worker", "8").run.batch_size is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from gradsync.cli import Fetch, List, Verify
+from gradsync.commands import Fetch, List, Verify
 from gradsync.data import FILE_SETS, data_folder, find_files
 from gradsync.errors import InputError
 from gradsync.report.console import make_console

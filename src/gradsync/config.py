@@ -134,8 +134,12 @@ class RunConfig(Settings):
     strategy: str | None = None
     """local, gather-scatter, all-reduce or ddp. Default: local with one worker, else ddp."""
 
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
     """Options of the strategy, one flag each: --options.bucket-mb 25 (ddp)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.options = as_text(self.options)
 
     def resolved(self) -> RunConfig:
         """The same run with every default worked out. Refuses what cannot be split."""
@@ -184,6 +188,11 @@ def available_cores() -> int:
 
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def as_text(options: dict[str, Any]) -> dict[str, str]:
+    """Options travel as text; the strategy knows their types."""
+    return {name.replace("_", "-"): str(value) for name, value in options.items()}
 
 
 def at_least(config: Any, name: str, least: int) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from gradsync.errors import InputError, unknown
 
 
@@ -69,16 +71,17 @@ def import_module(name: str, what: str) -> Any:
 
 
 def users_error(sentence: str, error: Exception) -> InputError:
-    lines = traceback.format_exception(type(error), error, users_frames(error.__traceback__))
-    return InputError(f"{sentence}:\n\n{''.join(lines).rstrip()}")
+    return InputError(f"{sentence}:\n\n{users_traceback(error).rstrip()}")
+
+
+def users_traceback(error: BaseException) -> str:
+    """The traceback from where the user's code begins; the whole one if it never does."""
+    lines = traceback.format_exception(type(error), error, users_frames(error.__traceback__) or error.__traceback__)
+    return "".join(lines)
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from where the user's code begins."""
-    ours = str(Path(__file__).parent)
-    while trace and trace.tb_next:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith((ours, "<frozen importlib")) and "importlib" not in file:
-            break
+    between = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<frozen importlib")
+    while trace and trace.tb_frame.f_code.co_filename.startswith(between):
         trace = trace.tb_next
     return trace

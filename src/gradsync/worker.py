@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-import traceback
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from gradsync.comm import TorchComm
 from gradsync.config import RunConfig
 from gradsync.data.loader import Loader
 from gradsync.errors import InputError
+from gradsync.plugin import users_traceback
 from gradsync.record import RankLog
 from gradsync.train import checkpoint, optim
 from gradsync.train.precision import PRECISIONS
@@ -36,7 +36,7 @@ def main() -> int:
     try:
         run(configs.load(folder / "config.json").resolved(), folder, here, log)
     except Exception as error:
-        trace = "" if isinstance(error, EXPECTED_ERRORS) else traceback.format_exc()
+        trace = "" if isinstance(error, EXPECTED_ERRORS) else users_traceback(error)
         print(trace or error, file=sys.stderr, flush=True)
         log.write(
             "error",
@@ -46,10 +46,8 @@ def main() -> int:
             lost_peer=is_lost_peer(error),
             time=time.time(),
         )
-        # Leaving the group politely would wait for peers that will never come.
-        os._exit(1)
+        return 1  # without leaving the group, which would wait for peers that will never come
     world.leave()
-    log.close()
     return 0
 
 
@@ -151,4 +149,9 @@ def end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: a gloo thread that still lets go of its last tensor while the interpreter is being taken down
+    # aborts the process ("terminate called without an active exception", once in some 50 runs).
+    os._exit(code)

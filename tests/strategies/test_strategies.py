@@ -47,7 +47,7 @@ def test_one_process_makes_no_collective_call(strategy: str, buffers: str):
 
 
 def test_options_come_from_the_constructor_and_are_read_by_type():
-    assert option_types("ddp") == {"bucket_mb": float}
+    assert option_types("ddp") == {"bucket-mb": float}
     assert parse_options("ddp", {"bucket-mb": "5"}) == {"bucket_mb": 5.0}
     assert parse_options("ddp", {"bucket_mb": 5}) == {"bucket_mb": 5.0}
 
@@ -57,7 +57,7 @@ def test_options_come_from_the_constructor_and_are_read_by_type():
     [
         ("ddp", {"bucket": "5"}, r"unknown option of ddp 'bucket'\. Did you mean bucket-mb\?"),
         ("local", {"bucket-mb": "5"}, "There are none"),
-        ("ddp", {"bucket-mb": "big"}, "bucket-mb is 'big': it must be a number"),
+        ("ddp", {"bucket-mb": "big"}, "bucket-mb is big: it must be a number"),
         ("ddp", {"bucket-mb": True}, "must be a number"),
     ],
 )

@@ -78,9 +78,10 @@ def died(exit_code: int) -> str:
 
 
 def last_lines(folder: Path, rank: int) -> list[str]:
+    """The end of what the rank printed: its output, then its errors."""
     lines: list[str] = []
     for stream in ("out", "err"):
         path = log_file(folder, rank, stream)
         if path.exists():
             lines += path.read_text(errors="replace").splitlines()[-LOG_LINES:]
-    return lines[-LOG_LINES:]
+    return lines

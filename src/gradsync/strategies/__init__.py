@@ -76,32 +76,33 @@ def find(name: str) -> type[Strategy]:
 
 
 def option_types(name: str) -> dict[str, type]:
-    """The options of a strategy: its keyword arguments beside the ones all have."""
+    """The options of a strategy as they are written, with their types: the keywords its constructor adds."""
     constructor = find(name).__init__
     hints = get_type_hints(constructor)
-    keywords = [p for p in inspect.signature(constructor).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    return {p.name: hints[p.name] for p in keywords if p.name != "buffers"}
+    keywords = [p.name for p in inspect.signature(constructor).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    return {keyword.replace("_", "-"): hints[keyword] for keyword in keywords if keyword != "buffers"}
 
 
 def parse_options(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Options by name, turned from text into their types; what cannot be is refused before anything starts."""
+    """Keyword arguments for the constructor. What is no option, or not of its type, is refused."""
     types = option_types(name)
     parsed = {}
     for key, value in given.items():
-        option = key.replace("-", "_")
+        option = key.replace("_", "-")
         if option not in types:
-            raise unknown(f"option of {name}", key, [known.replace("_", "-") for known in types])
-        parsed[option] = parse_value(key, value, types[option])
+            raise unknown(f"option of {name}", option, types)
+        parsed[option.replace("-", "_")] = parse_value(option, value, types[option])
     return parsed
 
 
-def parse_value(key: str, value: Any, kind: type) -> Any:
-    if kind is bool and str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true"
+def parse_value(option: str, value: Any, kind: type) -> Any:
+    text = str(value)
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
-        if kind is not bool and not isinstance(value, bool):
-            return kind(value)
+        if kind is not bool:
+            return kind(text)
     except ValueError:
         pass
     wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "text")
-    raise InputError(f"--options.{key} is {value!r}: it must be {wanted}.")
+    raise InputError(f"--options.{option} is {text}: it must be {wanted}.")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from gradsync import launch
-from gradsync.config import RunConfig, Settings
+from gradsync.config import RunConfig, Settings, as_text
 from gradsync.errors import InputError
 from gradsync.record import Run
 
@@ -21,23 +20,24 @@ class CompareConfig(Settings):
     strategies: tuple[str, ...] = FOUR_WAYS
     """The strategies to compare, in this order."""
 
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
     """Strategy options, one flag each; given to the strategies that have them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.options = as_text(self.options)
         if not self.strategies:
             raise InputError("--strategies is empty: name at least one.")
 
 
 def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> list[RunConfig]:
     """One config per strategy. ``option_names`` tells which options each strategy has."""
-    given = {name.replace("-", "_"): value for name, value in config.options.items()}
-    for name in given:
-        if not any(name in names for names in option_names.values()):
+    known = set().union(*option_names.values())
+    for name in config.options:
+        if name not in known:
             raise InputError(
-                f"none of {', '.join(config.strategies)} has an option {name.replace('_', '-')}. "
-                f"Their options: {', '.join(sorted(set().union(*option_names.values()))) or 'none'}."
+                f"none of {', '.join(config.strategies)} has an option {name}. "
+                f"Their options: {', '.join(sorted(known)) or 'none'}."
             )
     shared = {item.name: getattr(config, item.name) for item in fields(Settings)}
     # The global batch is what is held fixed; per worker it is counted over the workers of the others.
@@ -48,7 +48,7 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
         RunConfig(
             **shared | {"workers": 1 if strategy == "local" else workers},
             strategy=strategy,
-            options={name: value for name, value in given.items() if name in option_names[strategy]},
+            options={name: value for name, value in config.options.items() if name in option_names[strategy]},
         )
         for strategy in config.strategies
     ]

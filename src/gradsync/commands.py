@@ -1,0 +1,89 @@
+"""What can be asked on the command line: one class per command, a field per flag or argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg, subcommand
+
+from gradsync.config import RunConfig
+from gradsync.study.compare import CompareConfig
+
+Json = FlagCreatePairsOff[bool]
+
+
+@dataclass(kw_only=True)
+class Train:
+    """Train one model one way."""
+
+    run: Annotated[RunConfig, arg(name="")] = field(default_factory=RunConfig)
+
+    config: Path | None = None
+    """Settings from a TOML file, or from the config.json of an earlier run; flags win over it."""
+
+    json: Json = False
+    """Print the summary as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Compare:
+    """Train the same model under several strategies and print one table."""
+
+    run: Annotated[CompareConfig, arg(name="")] = field(default_factory=CompareConfig)
+
+    config: Path | None = None
+    """Settings from a TOML file; flags win over it."""
+
+    json: Json = False
+    """Print the summaries as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Show:
+    """Print the table of runs from their folders."""
+
+    runs: Positional[tuple[Path, ...]] = (Path("runs"),)
+    """Run folders, or folders of them."""
+
+    json: Json = False
+    """Print the summaries as JSON."""
+
+
+@dataclass(kw_only=True)
+class Fetch:
+    """Download data sets into $GRADSYNC_DATA and check their hashes."""
+
+    names: Positional[tuple[str, ...]] = ()
+    """cifar10, mnist. Default: both."""
+
+    mirror: str | None = None
+    """Fetch the files from this address instead of their home."""
+
+
+@dataclass(kw_only=True)
+class Verify:
+    """Check the hashes of the data sets that are here."""
+
+    names: Positional[tuple[str, ...]] = ()
+    """cifar10, mnist. Default: those that are found."""
+
+
+@dataclass(kw_only=True)
+class List:
+    """Show which data sets are here, and where."""
+
+    json: Json = False
+    """Print it as JSON."""
+
+
+@dataclass(kw_only=True)
+class Data:
+    """Fetch, verify and list the data sets."""
+
+    action: (
+        Annotated[Fetch, subcommand("fetch")]
+        | Annotated[Verify, subcommand("verify")]
+        | Annotated[List, subcommand("list")]
+    )
