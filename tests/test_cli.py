@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from gradsync.cli import join_options, parse
+from gradsync.cli import join_options, main, parse
 from gradsync.commands import Compare, Show, Train
+from gradsync.data import mnist
 from gradsync.errors import InputError
 
 
@@ -64,6 +66,24 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], args: list[s
     assert "usage: gradsync" in capsys.readouterr().out
 
 
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run a command that must be refused, in this process; returns what it said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRADSYNC_DATA", str(tmp_path / "no-data"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+
+    def run(*args: str) -> str:
+        before = signal.getsignal(signal.SIGTERM)
+        with pytest.raises(SystemExit) as ended:
+            main(args)
+        signal.signal(signal.SIGTERM, before)
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return run
+
+
 BAD = {
     "unknown model": (["--model", "vgg1"], "Did you mean vgg11?"),
     "unknown data": (["--data", "cifar"], "Did you mean cifar10?"),
@@ -93,26 +113,38 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence_and_exit_code_2(cli, tmp_path: Path, case: str):
+def test_bad_input_is_one_sentence_and_exit_code_2(refused, tmp_path: Path, case: str):
     (tmp_path / "broken.toml").write_text('model = "logistic"\nworkers = = 2\n')
     (tmp_path / "own.py").write_text("def breaks():\n    return 1 / 0\n")
     args, message = BAD[case]
-    done = cli("train", *args, CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
+    errors = refused("train", *args)
+    assert message in errors
     ours = Path(sys.modules["gradsync"].__file__).parent
-    assert str(ours) not in done.stderr
-    assert ("Traceback" in done.stderr) == (case == "own model that raises")
+    assert str(ours) not in errors
+    assert ("Traceback" in errors) == (case == "own model that raises")
     assert not (tmp_path / "runs").exists()
 
 
-def test_compare_refuses_an_option_no_strategy_has(cli):
-    done = cli("compare", "--strategies", "local", "all-reduce", "--options.bucket-mb", "3")
-    assert done.returncode == 2
-    assert "none of local, all-reduce has an option bucket-mb" in done.stderr
+def test_compare_refuses_an_option_no_strategy_has(refused):
+    errors = refused("compare", "--strategies", "local", "all-reduce", "--options.bucket-mb", "3")
+    assert "none of local, all-reduce has an option bucket-mb" in errors
 
 
-def test_show_refuses_what_is_no_run(cli, tmp_path: Path):
-    done = cli("show", str(tmp_path))
+def test_show_refuses_what_is_no_run(refused, tmp_path: Path):
+    assert "holds no run" in refused("show", str(tmp_path))
+
+
+def test_damaged_data_is_refused_before_anything_starts(refused, tmp_path: Path):
+    (tmp_path / "no-data").mkdir()
+    for part in mnist.CONTENTS:
+        (tmp_path / "no-data" / mnist.file_name(part)).write_bytes(b"cut short")
+    errors = refused("train", "--model", "logistic", "--data", "mnist")
+    assert "train-images-idx3-ubyte is truncated or altered" in errors
+    assert mnist.CONTENTS["train-images"] in errors
+
+
+def test_bad_input_in_a_process_of_its_own(cli):
+    done = cli("train", "--model", "vgg1")
     assert done.returncode == 2
-    assert "holds no run" in done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("gradsync: unknown model 'vgg1'. Did you mean vgg11?")

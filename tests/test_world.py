@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from gradsync.errors import InputError
-from gradsync.world import World, choose_device, discover
+from gradsync.world import World, choose_backend, choose_device, discover
 
 
 def test_a_process_nobody_launched_is_alone():
@@ -25,3 +26,12 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(InputError, match=r"no GPU here\. Use --device cpu or auto"):
         choose_device("cuda", World())
     assert choose_device("auto", World()).type == "cpu"
+
+
+def test_gloo_on_cpus_nccl_where_every_rank_has_a_gpu_and_nothing_alone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
+    assert choose_backend(World(), cpu) is None
+    assert choose_backend(World(size=2, local_size=2), cpu) == "gloo"
+    assert choose_backend(World(size=2, local_size=2), gpu) == "nccl"
+    assert choose_backend(World(size=3, local_size=3), gpu) == "gloo"

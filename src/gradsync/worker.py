@@ -108,6 +108,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         node=here.node,
         pid=os.getpid(),
         device=str(device),
+        backend=world.choose_backend(here, device),
         threads=config.threads,
         torch=torch.__version__,
         parameters=models.count_parameters(model),

@@ -56,17 +56,24 @@ def choose_device(asked: str, world: World) -> torch.device:
     return torch.device("cuda", world.local_rank % gpus)
 
 
+def choose_backend(world: World, device: torch.device) -> str | None:
+    """What carries the messages. NCCL refuses two ranks on one GPU; gloo carries their tensors too."""
+    if world.size == 1:
+        return None
+    own_gpu = device.type == "cuda" and world.local_size <= torch.cuda.device_count()
+    return "nccl" if own_gpu else "gloo"
+
+
 def join(world: World, device: torch.device) -> None:
     """Create the process group. A world of one has none and needs none."""
-    if world.size == 1 or dist.is_initialized():
+    backend = choose_backend(world, device)
+    if backend is None or dist.is_initialized():
         return
     if os.environ.get("MASTER_ADDR") in LOOPBACK:
         loopback = "lo" if sys.platform == "linux" else "lo0"
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", loopback)
-    # NCCL refuses two ranks on one GPU; gloo carries CUDA tensors too.
-    own_gpu = device.type == "cuda" and world.local_size <= torch.cuda.device_count()
-    dist.init_process_group("nccl" if own_gpu else "gloo", rank=world.rank, world_size=world.size)
+    dist.init_process_group(backend, rank=world.rank, world_size=world.size)
 
 
 def leave() -> None:

@@ -20,9 +20,8 @@ from gradsync.strategies import STRATEGIES
 SYNCHRONOUS = [name for name in STRATEGIES if name != "local"]
 STEPS, BATCH, TOLERANCE = 20, 12, 1e-9
 SETTINGS = {
-    "logistic": {"model": "logistic", "train_samples": 60, "lr": 0.05},
     # 53 samples: the last batch of each epoch has 5, which no number of workers here splits evenly
-    "logistic-uneven": {"model": "logistic", "train_samples": 53, "lr": 0.05},
+    "logistic": {"model": "logistic", "train_samples": 53, "lr": 0.05},
     "vgg11": {"model": "vgg11", "norm": "none", "train_samples": 60, "lr": 0.05},
 }
 

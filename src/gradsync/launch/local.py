@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import uuid
@@ -53,11 +54,11 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
             max_restarts=0,
             logs_specs=RankLogs(),
             signals_to_handle=",".join(item.name for item in SIGNALS),
-            shutdown_timeout=SHUTDOWN_SECONDS,
+            **({"shutdown_timeout": SHUTDOWN_SECONDS} if "shutdown_timeout" in LaunchConfig.__annotations__ else {}),
         ),
         sys.executable,
     )
-    with restored_signals():
+    with restored_signals(), environment(OMP_NUM_THREADS=str(config.threads)):
         try:
             agent("-m", "gradsync.worker", str(folder))
         except ChildFailedError as error:
@@ -65,6 +66,19 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
         except SignalException as stopped:
             return Outcome(signal=stopped.sigval.name)
     return Outcome()
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """What the ranks inherit. Without OMP_NUM_THREADS every thread of a rank, not only the training one, would
+    start a team as large as the machine."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import inspect
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import torch
 from torch import nn
@@ -80,7 +80,12 @@ def option_types(name: str) -> dict[str, type]:
     constructor = find(name).__init__
     hints = get_type_hints(constructor)
     keywords = [p.name for p in inspect.signature(constructor).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    return {keyword.replace("_", "-"): hints[keyword] for keyword in keywords if keyword != "buffers"}
+    return {keyword.replace("_", "-"): plain_type(hints[keyword]) for keyword in keywords if keyword != "buffers"}
+
+
+def plain_type(hint: Any) -> type:
+    """float of ``float | None``: None is for an option that is not given."""
+    return next((kind for kind in get_args(hint) if kind is not type(None)), hint)
 
 
 def parse_options(name: str, given: dict[str, Any]) -> dict[str, Any]:

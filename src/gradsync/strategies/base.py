@@ -46,11 +46,11 @@ class Strategy:
         """Leave in every gradient the mean over all ranks."""
 
     def step(self) -> None:
-        """After backward: agree, update, clear the gradients, then settle the buffers."""
+        """After backward: agree, update, settle the buffers, clear the gradients."""
         self.agree()
         self.optimizer.step()
-        self.optimizer.zero_grad()
         self._buffer_sync()
+        self.optimizer.zero_grad()
 
     @property
     def replicas_differ(self) -> bool:

@@ -23,17 +23,20 @@ class DDP(Strategy):
 
     default_buffers = "broadcast"
 
-    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None, bucket_mb: float = 25.0) -> None:
+    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None, bucket_mb: float | None = None) -> None:
         super().__init__(comm, buffers=buffers)
-        if not bucket_mb > 0:
+        if bucket_mb is not None and not bucket_mb > 0:
             raise InputError(f"--options.bucket-mb is {bucket_mb}: it must be more than 0.")
         self.bucket_mb = bucket_mb
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         super().attach(model, optimizer)
         if self.comm.size > 1:
-            # Buffers are BufferSync's, as with every other strategy; the start is ours, so DDP need not check it.
             self._forward = DistributedDataParallel(
-                model, bucket_cap_mb=self.bucket_mb, broadcast_buffers=False, init_sync=False
+                model,
+                bucket_cap_mb=self.bucket_mb,  # None: 25 MB with a first bucket of 1 MB, so that sending starts early
+                gradient_as_bucket_view=True,  # saves copying every gradient out of its bucket, 2 % of a vgg11 step
+                broadcast_buffers=False,  # BufferSync's work, as with every other strategy
+                init_sync=False,  # done
             )
         return self._forward
