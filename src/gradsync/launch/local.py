@@ -15,7 +15,7 @@ from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome, log_file
 
 LOOPBACK = "127.0.0.1"
-SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
+SHUTDOWN_SECONDS = "2"  # from asking the remaining ranks to end until they are killed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -42,23 +42,22 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
     (folder / "logs").mkdir()
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
     assert config.workers
-    agent = elastic_launch(
-        LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=config.workers,
-            run_id=uuid.uuid4().hex,
-            rdzv_backend="c10d",
-            rdzv_endpoint=f"{LOOPBACK}:0",  # any free port: two runs at once do not meet
-            local_addr=LOOPBACK,
-            max_restarts=0,
-            logs_specs=RankLogs(),
-            signals_to_handle=",".join(item.name for item in SIGNALS),
-            **({"shutdown_timeout": SHUTDOWN_SECONDS} if "shutdown_timeout" in LaunchConfig.__annotations__ else {}),
-        ),
-        sys.executable,
-    )
-    with restored_signals(), environment(OMP_NUM_THREADS=str(config.threads)):
+    with restored_signals(), environment(rank_environment(config)):
+        agent = elastic_launch(
+            LaunchConfig(
+                min_nodes=1,
+                max_nodes=1,
+                nproc_per_node=config.workers,
+                run_id=uuid.uuid4().hex,
+                rdzv_backend="c10d",
+                rdzv_endpoint=f"{LOOPBACK}:0",  # any free port: two runs at once do not meet
+                local_addr=LOOPBACK,
+                max_restarts=0,
+                logs_specs=RankLogs(),
+                signals_to_handle=",".join(item.name for item in SIGNALS),
+            ),
+            sys.executable,
+        )
         try:
             agent("-m", "gradsync.worker", str(folder))
         except ChildFailedError as error:
@@ -68,12 +67,24 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
     return Outcome()
 
 
+def rank_environment(config: RunConfig) -> dict[str, str]:
+    """What the ranks inherit, unless the user has set it."""
+    return {
+        # Otherwise every thread of a rank, not only the training one, starts a team as large as the machine.
+        "OMP_NUM_THREADS": str(config.threads),
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": SHUTDOWN_SECONDS,
+        # glibc gives large blocks back to the kernel at every step and faults them in again at the next: 5,800
+        # page faults and 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    }
+
+
 @contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """What the ranks inherit. Without OMP_NUM_THREADS every thread of a rank, not only the training one, would
-    start a team as large as the machine."""
+def environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set for the processes started in the block."""
     before = dict(os.environ)
-    os.environ.update(variables)
+    os.environ.update({name: value for name, value in variables.items() if name not in before})
     try:
         yield
     finally:
