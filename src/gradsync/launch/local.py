@@ -73,8 +73,8 @@ def rank_environment(config: RunConfig) -> dict[str, str]:
         # Otherwise every thread of a rank, not only the training one, starts a team as large as the machine.
         "OMP_NUM_THREADS": str(config.threads),
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": SHUTDOWN_SECONDS,
-        # glibc gives large blocks back to the kernel at every step and faults them in again at the next: 5,800
-        # page faults and 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
+        # glibc gives large blocks back to the kernel at every step and faults them in again at the next: 6,000 to
+        # 11,000 page faults and about 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
     }

@@ -69,13 +69,17 @@ def loss_text(row: Row) -> str:
     return "not a number" if row["loss"] is None else f"{row['loss']:.4f}"
 
 
+def size_text(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
 def headline(start: Row) -> str:
     """What is about to happen, in derived quantities."""
     workers, share = start["world_size"], start["batch_size"] // start["world_size"]
     each = f"{workers} workers × {share} samples" if workers > 1 else f"1 worker, {share} samples"
     return (
         f"{start['strategy']}: {start['model']} on {start['data']}, {start['parameters']:,} parameters "
-        f"({start['gradient_bytes'] / 1e6:.1f} MB of gradients a step), {each} a step, {start['steps']} steps, "
+        f"({size_text(start['gradient_bytes'])} of gradients a step), {each} a step, {start['steps']} steps, "
         f"{start['threads']} thread{'s' * (start['threads'] > 1)} each on {start['device']}"
     )
 

@@ -88,7 +88,7 @@ def caption(lines: list[Line]) -> str:
     if any(projected(item.figures) for item in lines):
         notes.append("~ projected from s/step, as the run ended before the epoch did")
     if any(distinct_tests(item.figures) for item in lines):
-        notes.append("several values: one per rank, whose BatchNorm statistics differ")
+        notes.append("several values: one per rank, from rank 0 on, as their BatchNorm statistics differ")
     return "; ".join(notes) + "."
 
 
