@@ -40,6 +40,8 @@ def test_flags_win_over_the_file(tmp_path: Path):
     assert (run.model, run.batch_size, run.steps, run.epochs) == ("logistic", 16, 7, None)
     assert run.options == {"bucket-mb": "5"}
     assert parse_train(f"--config={path}", "--batch-per-worker", "8").run.batch_size is None
+    assert parse_train(f"--config={path}", "--batch_per_worker", "8").run.batch_size is None
+    assert parse_train(f"--config={path}", "--options.bucket-mb", "9").run.options == {"bucket-mb": "9"}
 
 
 def test_compare_has_the_four_ways_by_default_and_takes_others():

@@ -114,6 +114,8 @@ def test_own_data_with_loader_processes(cli, tmp_path: Path):
     summary = json.loads(done.stdout)
     assert summary["test"]["count"] == 50
     assert summary["test"]["accuracy"] > 0.9
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [command for command in commands if summary["folder"].encode() in command], "a loader lives on"
 
 
 def test_a_finished_run_is_repeated_from_its_config_and_flags_win(cli, tmp_path: Path):

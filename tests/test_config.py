@@ -100,6 +100,12 @@ def test_unknown_setting_in_a_file_shows_the_nearest(tmp_path: Path):
         read_file(path, RunConfig)
 
 
+def test_json_that_is_no_table_is_refused(tmp_path: Path):
+    (tmp_path / "list.json").write_text("[1, 2]")
+    with pytest.raises(InputError, match="must hold a table of settings"):
+        read_file(tmp_path / "list.json", RunConfig)
+
+
 def test_missing_config_file_is_a_sentence(tmp_path: Path):
     with pytest.raises(InputError, match="cannot read the config file"):
         read_file(tmp_path / "none.toml", RunConfig)

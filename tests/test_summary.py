@@ -88,3 +88,8 @@ def test_a_run_that_never_started_has_no_figures_but_a_record():
     assert summary["status"] == "failed"
     assert summary["seconds_per_step"] is None
     assert summary["test"] is None
+
+
+def test_samples_per_second_counts_the_samples_there_were():
+    rows = [start(0, 2), step(1, 1.0, 1.0), step(2, 0.5, 1.0, samples=3), step(3, 0.5, 1.0, samples=3)]
+    assert summarize(TWO, [rows, rows], None, 1.0)["samples_per_second"] == pytest.approx(12.0)

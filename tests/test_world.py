@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gradsync.errors import InputError
-from gradsync.world import World, choose_backend, choose_device, discover
+from gradsync.world import World, choose_backend, choose_device, current, discover
 
 
 def test_a_process_nobody_launched_is_alone():
@@ -35,3 +35,10 @@ def test_gloo_on_cpus_nccl_where_every_rank_has_a_gpu_and_nothing_alone(monkeypa
     assert choose_backend(World(size=2, local_size=2), cpu) == "gloo"
     assert choose_backend(World(size=2, local_size=2), gpu) == "nccl"
     assert choose_backend(World(size=3, local_size=3), gpu) == "gloo"
+
+
+def test_a_group_the_user_has_made_counts_more_than_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 2)
+    monkeypatch.setattr("torch.distributed.get_world_size", lambda: 3)
+    assert (current().rank, current().size) == (2, 3)

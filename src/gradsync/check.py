@@ -30,6 +30,8 @@ def check(configs: list[RunConfig]) -> None:
         test_samples=config.test_samples,
     )
     models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    if config.eval and not len(samples.test):
+        raise InputError(f"{config.data} has no test samples: use --no-eval, or data that has.")
     workers = max(item.resolved().workers or 1 for item in configs)
     if len(samples.train) < workers:
         raise InputError(

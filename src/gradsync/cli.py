@@ -13,8 +13,8 @@ import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gradsync.commands import Compare, Data, Show, Train
-from gradsync.config import ALTERNATIVES, RunConfig, Settings, flag, read_file
-from gradsync.errors import InputError
+from gradsync.config import ALTERNATIVES, RunConfig, Settings, as_text, flag, read_file
+from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
 from gradsync.study.compare import CompareConfig
 
@@ -30,38 +30,39 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except InputError as error:
         print(f"gradsync: {error}", file=sys.stderr)
         code = 2
-    except Terminated:
-        code = 128 + signal.SIGTERM
-    except KeyboardInterrupt:
-        code = 128 + signal.SIGINT
+    except KeyboardInterrupt as stop:
+        code = 128 + signal.Signals[signal_name(stop)]
     except BrokenPipeError:
         sys.stdout = None  # the reader has gone; nothing is left to flush
-        code = 0
+        code = 128 + signal.SIGPIPE
     sys.exit(code)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, treated like Ctrl-C: clean up, then end."""
-
-
 def raise_terminated(*_: Any) -> NoReturn:
-    raise Terminated
+    """SIGTERM is treated like Ctrl-C: clean up, then end."""
+    raise KeyboardInterrupt("SIGTERM")
 
 
 def parse(argv: list[str]) -> Any:
     """Arguments to a command object; a --config file gives the defaults that flags then replace."""
     argv = join_options(argv)
     commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
+    file_options: dict[str, str] = {}
     if argv and argv[0] in commands and (file := config_file(argv)):
         kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
-        commands[argv[0]].run = kind(**without_replaced(read_file(file, kind), argv))
+        values = without_replaced(read_file(file, kind), argv)
+        file_options = as_text(values.pop("options", {}))
+        commands[argv[0]].run = kind(**values)
     parser = Union[  # noqa: UP007 - built at run time
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
         Annotated[Show, subcommand("show")],
         Annotated[Data, subcommand("data")],
     ]
-    return tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
+    command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
+    if isinstance(command, (Train, Compare)):
+        command.run.options = file_options | command.run.options
+    return command
 
 
 def join_options(argv: list[str]) -> list[str]:
@@ -93,7 +94,7 @@ def config_file(argv: list[str]) -> Path | None:
 
 def without_replaced(values: dict[str, Any], argv: list[str]) -> dict[str, Any]:
     """A flag replaces the other way of saying the same in the file: --steps replaces epochs."""
-    given = {item.split("=")[0] for item in argv}
+    given = {item.split("=")[0].replace("_", "-") for item in argv}
     for one, other in ALTERNATIVES:
         if flag(one) in given:
             values.pop(other, None)
@@ -142,17 +143,15 @@ def train(configs: list[RunConfig], json: bool, many: bool) -> int:
     else:
         console.print()
         console.print(runs_table(runs))
-        console.print("\n" + "\n".join(str(run.folder) for run in runs), soft_wrap=True)
+        console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
 
 
 def exit_code(run: Run) -> int:
     if run.status == "completed":
         return 0
-    error = (run.summary or {}).get("error") or {}
-    if error.get("type") == "Interrupted":
-        return 128 + (signal.SIGINT if "SIGINT" in error["message"] else signal.SIGTERM)
-    return 1
+    stopped_by = (run.summary or {}).get("error", {}).get("signal")
+    return 128 + signal.Signals[stopped_by] if stopped_by else 1
 
 
 def show(command: Show) -> int:

@@ -46,7 +46,7 @@ class Settings:
     """synthetic, cifar10, mnist, or your own as package.module:function (returns train and test Datasets)."""
 
     train_samples: int | None = None
-    """Train on the first so many samples. Default: all; synthetic makes 2,560."""
+    """Train on the first so many samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
 
     test_samples: int | None = None
     """Test on the first so many samples. Default: all; synthetic makes 512."""
@@ -245,6 +245,8 @@ def read_file(path: Path, kind: type[Config]) -> dict[str, Any]:
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}.") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold a table of settings, not a {type(values).__name__}.")
     known = {item.name for item in fields(kind)}
     settings = {}
     for key, value in values.items():

@@ -10,6 +10,11 @@ class InputError(ValueError):
     """What was wrong, what is allowed, what to do."""
 
 
+def signal_name(stop: KeyboardInterrupt) -> str:
+    """Which signal it stands for: Ctrl-C raises it bare, our own handlers say which."""
+    return str(stop) or "SIGINT"
+
+
 def unknown(what: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
     """An unknown name lists the nearest first, then all that are known."""
     known = sorted(known)

@@ -29,6 +29,8 @@ def summarize(
         "options": config.options,
         "model": config.model,
         "data": config.data,
+        "precision": config.precision,
+        "norm": config.norm,
         "parameters": start.get("parameters"),
         "steps": len(of_kind(ranks[0], "step")),
         "steps_per_epoch": start.get("steps_per_epoch"),
@@ -40,7 +42,7 @@ def summarize(
         "device": start.get("device"),
         "seconds_per_step": per_step,
         "seconds_per_step_spread": statistics.stdev(seconds) if len(seconds) > 1 else None,
-        "samples_per_second": config.batch_size / per_step if config.batch_size and per_step else None,
+        "samples_per_second": samples_per_second(ranks),
         "epoch_seconds": epoch_seconds(ranks, start.get("steps_per_epoch")),
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
@@ -59,6 +61,13 @@ def first(rows: list[Row], kind: str) -> Row | None:
 
 def timed(rows: list[Row]) -> list[Row]:
     return [row for row in of_kind(rows, "step") if FIRST <= row["step"] <= LAST]
+
+
+def samples_per_second(ranks: list[list[Row]]) -> float | None:
+    """Samples of all ranks in the timed steps, over the time these took a rank."""
+    rows = [row for rows in ranks for row in timed(rows)]
+    seconds = sum(row["seconds"] for row in rows) / len(ranks)
+    return sum(row["samples"] for row in rows) / seconds if seconds else None
 
 
 def epoch_seconds(ranks: list[list[Row]], steps_per_epoch: int | None) -> list[float]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
+import random
 import signal
 import sys
 import time
 from functools import partial
 from pathlib import Path
 
+import numpy
 import torch
 
 from gradsync import config as configs
@@ -71,7 +74,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     layout = models.memory_format(config.model, model, config.precision)
     model.to(device, precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
-    torch.manual_seed(config.seed + here.rank)  # dropout differs between ranks
+    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
+        seed(config.seed + here.rank)  # dropout, and whatever a user's Dataset draws, differs between ranks
 
     world.join(here, device)
     optimizer = optim.make(
@@ -80,7 +84,9 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     comm = TorchComm(here.rank, here.size)
     sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
-    load = partial(Loader, dtype=precision.storage, pin=device.type == "cuda", processes=config.loader_processes)
+    load = partial(
+        Loader, dtype=precision.storage, layout=layout, pin=device.type == "cuda", processes=config.loader_processes
+    )
     loader = load(
         samples.train,
         batch_size=config.batch_size,
@@ -89,6 +95,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         size=here.size,
         augment=config.augment,
     )
+    if not loader.steps_per_epoch:
+        raise InputError(f"{here.size} workers cannot share {len(samples.train)} training samples.")
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
@@ -153,6 +161,9 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
+    for child in multiprocessing.active_children():  # loader processes, which os._exit would leave behind
+        child.terminate()
+        child.join()
     # Not sys.exit: a gloo thread that still lets go of its last tensor while the interpreter is being taken down
     # aborts the process ("terminate called without an active exception", once in some 50 runs).
     os._exit(code)

@@ -16,7 +16,7 @@ from gradsync.errors import InputError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 # launcher -> the names it gives to (rank, size, local rank, local size)
-LAUNCHERS = {
+NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
 }
 
@@ -37,13 +37,20 @@ class World:
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
     """The world this process was started in; alone if no launcher started it."""
-    for rank, *others in LAUNCHERS.values():
+    for rank, *others in NAMES.values():
         if rank in environment:
             missing = [name for name in others if name not in environment]
             if missing:
                 raise InputError(f"{rank} is set but {', '.join(missing)} is not: start the processes with torchrun.")
             return World(*(int(environment[name]) for name in (rank, *others)))
     return World()
+
+
+def current() -> World:
+    """The group this process has joined already, or the world its launcher tells of."""
+    if dist.is_initialized():
+        return World(dist.get_rank(), dist.get_world_size())
+    return discover()
 
 
 def choose_device(asked: str, world: World) -> torch.device:
@@ -64,16 +71,17 @@ def choose_backend(world: World, device: torch.device) -> str | None:
     return "nccl" if own_gpu else "gloo"
 
 
-def join(world: World, device: torch.device) -> None:
-    """Create the process group. A world of one has none and needs none."""
+def join(world: World, device: torch.device) -> bool:
+    """Create the process group unless there is one; a world of one needs none. Tells whether it was created."""
     backend = choose_backend(world, device)
     if backend is None or dist.is_initialized():
-        return
+        return False
     if os.environ.get("MASTER_ADDR") in LOOPBACK:
         loopback = "lo" if sys.platform == "linux" else "lo0"
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", loopback)
     dist.init_process_group(backend, rank=world.rank, world_size=world.size)
+    return True
 
 
 def leave() -> None:

@@ -99,3 +99,15 @@ def test_prefetch_ends_its_thread_when_the_reader_stops_early():
     assert next(items) == 0
     items.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_batches_come_in_the_layout_the_model_wants(layout: torch.memory_format):
+    images = Images(torch.zeros(8, 4, 4, 3, dtype=torch.uint8), torch.arange(8), (0.0,) * 3, (1.0,) * 3)
+    batch = next(Loader(images, batch_size=4, layout=layout).epoch(1))
+    assert batch.inputs.is_contiguous(memory_format=layout)
+
+
+def test_whole_numbers_of_own_datasets_stay_whole_numbers():
+    tokens = torch.utils.data.TensorDataset(torch.arange(12).view(4, 3), torch.zeros(4))
+    assert next(Loader(tokens, batch_size=4).epoch(1)).inputs.dtype == torch.int64

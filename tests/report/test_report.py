@@ -94,7 +94,7 @@ def test_lines_come_every_so_many_steps_with_speed_and_time_left():
     lines = Lines(console, log_every=2)
     for row in [
         START,
-        *({"kind": "step", "step": n, "epoch": 1, "loss": 1.5, "seconds": 0.5} for n in range(1, 5)),
+        *({"kind": "step", "step": n, "epoch": 1, "loss": 1.5, "samples": 32, "seconds": 0.5} for n in range(1, 5)),
     ]:
         lines.show(row)
     shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -119,5 +119,22 @@ def test_watching_shows_rows_written_just_before_the_end(tmp_path: Path):
     with Watch(console, log_every=1)(tmp_path):
         log = RankLog(tmp_path, 0)
         log.write(**START)
-        log.write("step", step=1, epoch=1, loss=float("nan"), seconds=0.5)
+        log.write("step", step=1, epoch=1, loss=float("nan"), samples=32, seconds=0.5)
     assert "loss not a number" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_base_of_a_speed_up_is_the_completed_local_run_of_the_same_comparison(tmp_path: Path):
+    runs = [
+        write_run(tmp_path / "a", "local", 1, 8.0, [7]),
+        write_run(tmp_path / "b", "local", 1, 1.0, [7]),
+        write_run(tmp_path / "c", "ddp", 2, 0.5, [7, 7]),
+    ]
+    assert "2.00×" in text(runs_table(runs))
+    failed = {**runs[1].summary, "status": "failed"}  # type: ignore[dict-item]
+    runs[1] = Run(runs[1].folder, runs[1].config, failed)
+    assert "16.00×" in text(runs_table(runs))
+
+
+def test_a_run_of_another_version_with_other_settings_can_be_shown(tmp_path: Path):
+    run = write_run(tmp_path / "a", "local", 1, 0.5, [7])
+    assert "unfinished" in text(runs_table([Run(run.folder, {**run.config, "setting_of_tomorrow": 3}, None)]))

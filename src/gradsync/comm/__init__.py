@@ -1,5 +1,5 @@
 """The only code that calls a collective."""
 
-from gradsync.comm.torch import TorchComm
+from gradsync.comm.torch import TorchComm, flat
 
-__all__ = ["TorchComm"]
+__all__ = ["TorchComm", "flat"]

@@ -64,13 +64,14 @@ def find_files(name: str) -> FileSet:
 
 
 def own(name: str, classes: int, train_samples: int | None, test_samples: int | None) -> DataSet:
-    """The user's function returns (train, test); the first sample tells the shape."""
+    """The user's function returns (train, test); the first sample tells the shape, ``train.classes`` how many."""
     from torch.utils.data import Subset
 
     sets = call(name, "data")
     try:
         train, test = sets
         shape = tuple(train[0][0].shape)
+        classes = len(getattr(train, "classes", range(classes)))
         len(train), len(test)
     except Exception as error:
         raise InputError(

@@ -65,7 +65,7 @@ class FileSet:
         source = self.locate(folder)
         if source is None:
             raise InputError(
-                f"{self.name} is not in {folder}. Looked there and in {folder / self.name} for "
+                f"{self.name} is not in {folder}. Looked there and below it for "
                 f"{', or '.join(self.expected)}.\nTwo ways out: run `gradsync data fetch {self.name}`, or put the "
                 "files there (or set GRADSYNC_DATA to the folder that has them)."
             )

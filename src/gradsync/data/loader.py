@@ -63,6 +63,7 @@ class Loader:
         size: int = 1,
         augment: bool = True,
         dtype: torch.dtype = torch.float32,
+        layout: torch.memory_format = torch.contiguous_format,
         pin: bool = False,
         processes: int = 0,
     ) -> None:
@@ -72,9 +73,13 @@ class Loader:
         self._rank, self._size = rank, size
         self._augment = augment
         self._dtype = dtype
+        self._layout = layout
         self._pin = pin
-        self._processes = processes
-        self._own = None if isinstance(samples, Images) else OwnLoader(samples, processes)
+        self._own = None
+        if not isinstance(samples, Images):
+            self._own = OwnLoader(samples, processes, generator(seed, "loader", rank))
+        # A user's Dataset may draw from the global random numbers, which a thread would share with the training.
+        self._ahead = iter if self._own and not processes else prefetch
 
     @property
     def steps_per_epoch(self) -> int:
@@ -94,7 +99,7 @@ class Loader:
             draws = Augmentation.draw(count, self._samples.padding, generator(self._seed, "augment", epoch))
         batches = self._batches(order, parts, draws)
         sizes = [stop - start for start, stop in bounds]
-        return prefetch(Batch(x, y, n) for (x, y), n in zip(batches, sizes, strict=True))
+        return self._ahead(Batch(x, y, n) for (x, y), n in zip(batches, sizes, strict=True))
 
     def test(self) -> Iterator[Batch]:
         """This rank's part of the whole set in its own order: together, every sample exactly once."""
@@ -103,7 +108,7 @@ class Loader:
         starts = range(mine.start, mine.stop, self._batch_size)
         parts = [slice(start, min(start + self._batch_size, mine.stop)) for start in starts]
         batches = self._batches(torch.arange(count), parts, None)
-        return prefetch(Batch(x, y, count) for x, y in batches)
+        return self._ahead(Batch(x, y, count) for x, y in batches)
 
     def _batches(
         self, order: Tensor, parts: list[slice], draws: Augmentation | None
@@ -115,19 +120,26 @@ class Loader:
             assert isinstance(images, Images)
             made = (images.batch(order[part], draws and draws[part], self._dtype) for part in parts)
         for inputs, labels in made:
-            inputs, labels = inputs.to(self._dtype), torch.as_tensor(labels)
+            inputs, labels = self._prepare(inputs), torch.as_tensor(labels)
             yield (inputs.pin_memory(), labels.pin_memory()) if self._pin else (inputs, labels)
+
+    def _prepare(self, inputs: Tensor) -> Tensor:
+        """In the number format and memory layout the model wants; what is no number with a point stays as it is."""
+        if inputs.is_floating_point():
+            inputs = inputs.to(self._dtype)
+        return inputs.contiguous(memory_format=self._layout) if inputs.dim() == 4 else inputs
 
 
 class OwnLoader:
     """torch's DataLoader over the user's Dataset, fed with our lists of indices; its processes live on."""
 
-    def __init__(self, samples: Dataset, processes: int) -> None:
+    def __init__(self, samples: Dataset, processes: int, random: torch.Generator) -> None:
         self._indices: list[list[int]] = []
         self._loader: DataLoader[Any] = DataLoader(
             samples,  # type: ignore[arg-type]
             batch_sampler=self,
             num_workers=processes,
+            generator=random,
             persistent_workers=processes > 0,
         )
 

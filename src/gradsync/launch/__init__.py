@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from gradsync.config import RunConfig
+from gradsync.errors import signal_name
 from gradsync.launch import local
 from gradsync.launch.outcome import INTERRUPTED, Outcome, explain
 from gradsync.record import Run, create_folder, rank_rows, write_json
 from gradsync.summary import summarize
 
-LAUNCHERS: dict[str, Callable[[RunConfig, Path], Outcome]] = {"local": local.launch}
-
 Watch = Callable[[Path], AbstractContextManager[Any]]
 
-__all__ = ["INTERRUPTED", "LAUNCHERS", "run"]
+__all__ = ["INTERRUPTED", "Watch", "run"]
 
 
 def run(config: RunConfig, watch: Watch = nullcontext) -> Run:
@@ -34,15 +34,27 @@ def run(config: RunConfig, watch: Watch = nullcontext) -> Run:
     begin = time.perf_counter()
     try:
         with watch(folder):
-            outcome = LAUNCHERS["local"](resolved, folder)
-    except KeyboardInterrupt:
-        outcome = Outcome(signal="SIGINT")
+            outcome = local.launch(resolved, folder)
+    except KeyboardInterrupt as stop:
+        outcome = Outcome(signal=signal_name(stop))
+    except Exception as error:
+        outcome = Outcome(failure=error)
     seconds = time.perf_counter() - begin
-    ranks = rank_rows(folder, resolved.workers)
-    error = explain(outcome, ranks, folder)
-    summary = summarize(resolved, ranks, error, seconds)
-    write_json(folder / "summary.json", summary)
+    with signals_held():
+        ranks = rank_rows(folder, resolved.workers)
+        summary = summarize(resolved, ranks, explain(outcome, ranks, folder), seconds)
+        write_json(folder / "summary.json", summary)
     return Run(folder, config.to_dict(), summary)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """A second Ctrl-C must not cost the record of the run: it arrives when the block has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def folder_name(config: RunConfig) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import signal
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome, log_file
+from gradsync.record import rank_file, read_rows
 
 LOOPBACK = "127.0.0.1"
 SHUTDOWN_SECONDS = "2"  # from asking the remaining ranks to end until they are killed
@@ -54,30 +57,41 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
                 local_addr=LOOPBACK,
                 max_restarts=0,
                 logs_specs=RankLogs(),
-                signals_to_handle=",".join(item.name for item in SIGNALS),
+                signals_to_handle=",".join(item.name for item in SIGNALS if signal.getsignal(item) != signal.SIG_IGN),
             ),
             sys.executable,
         )
         try:
             agent("-m", "gradsync.worker", str(folder))
         except ChildFailedError as error:
+            end_sessions(folder, config.workers)
             return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})
         except SignalException as stopped:
             return Outcome(signal=stopped.sigval.name)
     return Outcome()
 
 
+def end_sessions(folder: Path, workers: int) -> None:
+    """A rank killed outright leaves its loader processes behind; each rank leads a session of its own."""
+    for rank in range(workers):
+        for row in islice(read_rows(rank_file(folder, rank)), 1):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(row["pid"], signal.SIGKILL)
+
+
 def rank_environment(config: RunConfig) -> dict[str, str]:
     """What the ranks inherit, unless the user has set it."""
-    return {
+    variables = {
         # Otherwise every thread of a rank, not only the training one, starts a team as large as the machine.
         "OMP_NUM_THREADS": str(config.threads),
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": SHUTDOWN_SECONDS,
+    }
+    library, version = platform.libc_ver()
+    if library == "glibc" and tuple(map(int, version.split("."))) >= (2, 36):  # older ones refuse such a threshold
         # glibc gives large blocks back to the kernel at every step and faults them in again at the next: 6,000 to
         # 11,000 page faults and about 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
-        "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-        "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
-    }
+        variables |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+    return variables
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal as signals
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ class Outcome:
     signal: str | None = None
     """The signal that told us to stop."""
 
+    failure: Exception | None = None
+    """The launcher itself failed."""
+
 
 def log_file(folder: Path, rank: int, stream: str) -> Path:
     return folder / "logs" / f"rank-{rank}.{stream}"
@@ -35,11 +39,16 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
     if outcome.signal:
         return {
             "rank": None,
+            "signal": outcome.signal,
             "type": INTERRUPTED,
             "message": f"stopped by {outcome.signal} after {steps} steps",
             "traceback": "",
             "log": [],
         }
+    if outcome.failure:
+        trace = "".join(traceback.format_exception(outcome.failure))
+        kind, message = type(outcome.failure).__name__, str(outcome.failure)
+        return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
     if not outcome.exit_codes:
         return None
     rank = culprit(outcome.exit_codes, ranks)

@@ -85,7 +85,7 @@ def memory_format(name: str, module: nn.Module, precision: str) -> torch.memory_
     faster = is_reference(name) or precision in find(name).channels_last
     if faster and any(isinstance(part, nn.Conv2d) for part in module.modules()):
         return torch.channels_last
-    return torch.preserve_format
+    return torch.contiguous_format
 
 
 def fitting(shape: Shape) -> list[str]:

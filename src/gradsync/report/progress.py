@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -48,18 +48,20 @@ class Pace:
 
     def __init__(self, start: Row) -> None:
         self.start = start
-        self._seconds: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._rows: deque[Row] = deque(maxlen=RECENT_STEPS)
 
     def add(self, row: Row) -> None:
-        self._seconds.append(row["seconds"])
+        self._rows.append(row)
 
     @property
     def seconds_per_step(self) -> float:
-        return sum(self._seconds) / len(self._seconds)
+        return sum(row["seconds"] for row in self._rows) / len(self._rows)
 
     @property
     def samples_per_second(self) -> float:
-        return self.start["batch_size"] / self.seconds_per_step
+        """Of all ranks, as rank 0 sees it: the shares of a step differ by one sample at most."""
+        samples = sum(row["samples"] for row in self._rows) / len(self._rows)
+        return samples * self.start["world_size"] / self.seconds_per_step
 
     def seconds_left(self, step: int) -> float:
         return (self.start["steps"] - step) * self.seconds_per_step
@@ -173,8 +175,9 @@ def following(folder: Path, display: Lines | Bar) -> Iterator[None]:
     def follow() -> None:
         while True:
             last = ended.wait(POLL_SECONDS)
-            for row in follower.new_rows():
-                display.show(row)
+            with suppress(OSError):  # the reader of a pipe may have gone; the run goes on
+                for row in follower.new_rows():
+                    display.show(row)
             if last:
                 return
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from rich import box
@@ -14,7 +14,7 @@ from gradsync.record import Run, rank_rows
 from gradsync.summary import summarize
 
 NOTHING = "–"
-SAME_WORK = ("model", "data", "batch_size", "precision", "norm")  # runs that differ in these have no speed-up
+SAME_WORK = ("model", "norm", "data", "batch_size", "precision")  # runs that differ in these have no speed-up
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,16 @@ class Line:
 
 
 def line(run: Run) -> Line:
-    config = RunConfig(**run.config).resolved()
+    figures = run.summary or figures_so_far(run)
+    return Line(run, figures, {name: figures.get(name) for name in SAME_WORK})
+
+
+def figures_so_far(run: Run) -> dict[str, Any]:
+    """What an unfinished run has written, summed up. Settings this version does not know are left aside."""
+    known = {item.name for item in fields(RunConfig)}
+    config = RunConfig(**{name: value for name, value in run.config.items() if name in known}).resolved()
     assert config.workers
-    figures = run.summary or summarize(config, rank_rows(run.folder, config.workers), None, 0.0)
-    return Line(run, figures, {name: getattr(config, name) for name in SAME_WORK})
+    return summarize(config, rank_rows(run.folder, config.workers), None, 0.0)
 
 
 def runs_table(runs: list[Run]) -> Table:
@@ -107,16 +113,17 @@ def seconds_text(figures: dict[str, Any]) -> str:
 
 def speed_up(item: Line, lines: list[Line]) -> float | None:
     """Seconds per step of the local run doing the same work, over this run's."""
-    base = next(
-        (
-            other.figures["seconds_per_step"]
-            for other in lines
-            if other.figures["strategy"] == "local" and other.setting == item.setting
-        ),
-        None,
-    )
+    here = lines.index(item)
+    before, after = lines[here::-1], lines[here:]  # of several, the one just before: that of the same comparison
+    base = next((other for other in before + after if is_base(other, item)), None)
     own = item.figures["seconds_per_step"]
-    return base / own if base and own else None
+    return base.figures["seconds_per_step"] / own if base and own else None
+
+
+def is_base(base: Line, item: Line) -> bool:
+    done = base.run.status == "completed" and base.figures["strategy"] == "local"
+    same = base.setting == item.setting and base.figures["device"] == item.figures["device"]
+    return done and same and bool(base.figures["seconds_per_step"])
 
 
 def speed_up_text(item: Line, lines: list[Line]) -> str:

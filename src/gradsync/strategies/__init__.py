@@ -45,10 +45,10 @@ def attach(
     sync = gradsync.attach(model, optimizer, strategy="all-reduce")
     loss = criterion(sync(x), y); loss.backward(); sync.step()
     """
-    here = world.discover()
+    here = world.current()
     parameter = next(model.parameters(), None)
-    world.join(here, torch.device("cpu") if parameter is None else parameter.device)
-    atexit.register(world.leave)
+    if world.join(here, torch.device("cpu") if parameter is None else parameter.device):
+        atexit.register(world.leave)
     return make(strategy, TorchComm(here.rank, here.size), model, optimizer, buffers, sync_bn, options)
 
 

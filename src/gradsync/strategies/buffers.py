@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gradsync.comm import TorchComm
+from gradsync.comm import TorchComm, flat
 from gradsync.config import Buffers
 from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 
@@ -40,11 +40,11 @@ class BufferSync:
     def __call__(self) -> None:
         if not self._active or self._mode == "local":
             return
-        packed = torch.cat([buffer.view(-1) for buffer in self._buffers])
+        packed = torch.cat([flat(buffer) for buffer in self._buffers])
         if self._mode == "broadcast":
             self._comm.broadcast(packed)
         else:
             self._comm.all_reduce(packed)
             packed /= self._comm.size
         pieces = packed.split([buffer.numel() for buffer in self._buffers])
-        torch._foreach_copy_([buffer.view(-1) for buffer in self._buffers], list(pieces))
+        torch._foreach_copy_([flat(buffer) for buffer in self._buffers], list(pieces))
