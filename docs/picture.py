@@ -11,7 +11,7 @@ from rich.console import Console
 from gradsync.record import read_run
 from gradsync.report.summary import runs_table
 
-console = Console(record=True, width=122, file=io.StringIO())
+console = Console(record=True, width=108, file=io.StringIO())
 console.print("[bold]$ gradsync compare[/bold]\n")
 console.print(runs_table([read_run(Path(folder)) for folder in sys.argv[1:]]))
 console.save_svg(str(Path(__file__).with_name("compare.svg")), title="gradsync")

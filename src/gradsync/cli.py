@@ -142,7 +142,7 @@ def train(configs: list[RunConfig], json: bool, many: bool) -> int:
         print_json([summary_with_folder(run) for run in runs], many)
     else:
         console.print()
-        console.print(runs_table(runs))
+        console.print(runs_table(runs, console.width))
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
 
@@ -163,7 +163,7 @@ def show(command: Show) -> int:
         print_json([summary_with_folder(run) for run in runs], many=True)
         return 0
     console = make_console(json=False)
-    console.print(runs_table(runs))
+    console.print(runs_table(runs, console.width))
     for run in runs:
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)

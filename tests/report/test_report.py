@@ -57,13 +57,13 @@ def test_the_table_has_speed_up_projection_and_the_ranks_where_they_differ(tmp_p
     local = write_run(tmp_path / "a", "local", 1, 0.8, [7])
     two = write_run(tmp_path / "b", "all-reduce", 2, 0.5, [6, 8])
     shown = text(runs_table([local, two]))
-    assert "0.5000 ± 0.0000" in shown
+    assert "0.500 ± 0.000" in shown
     assert "1.60×" in shown
     assert "~8.0" in shown
     assert "60.00%" in shown
     assert "80.00%" in shown
     assert "one per rank" in shown
-    assert "vgg11 on synthetic · global batch 8 · fp32" in shown
+    assert "vgg11 on synthetic · global batch 8 · 3 steps · fp32" in shown
 
 
 def test_equal_ranks_are_one_line_and_no_local_run_means_no_speed_up(tmp_path: Path):
@@ -138,3 +138,15 @@ def test_the_base_of_a_speed_up_is_the_completed_local_run_of_the_same_compariso
 def test_a_run_of_another_version_with_other_settings_can_be_shown(tmp_path: Path):
     run = write_run(tmp_path / "a", "local", 1, 0.5, [7])
     assert "unfinished" in text(runs_table([Run(run.folder, {**run.config, "setting_of_tomorrow": 3}, None)]))
+
+
+def test_the_table_of_a_comparison_fits_into_80_columns(tmp_path: Path):
+    runs = [
+        write_run(tmp_path / "a", "local", 1, 0.0123, [7]),
+        write_run(tmp_path / "b", "gather-scatter", 2, 1.5, [6, 8]),
+    ]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(runs_table(runs, console.width))
+    rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "…" not in "".join(rows)
+    assert any("gather-scatter" in row and "1.500 ± 0.000" in row and "60.00%" in row for row in rows)

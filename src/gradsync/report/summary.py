@@ -17,6 +17,19 @@ NOTHING = "–"
 SAME_WORK = ("model", "norm", "data", "batch_size", "precision")  # runs that differ in these have no speed-up
 
 
+# Two lines each: the whole table fits into 80 columns.
+FIGURES = (
+    "work-\ners",
+    "s/step",
+    "speed-\nup",
+    "samples\n/s",
+    "epoch\ns",
+    "train\nloss",
+    "test\nloss",
+    "accu-\nracy",
+)
+
+
 @dataclass(frozen=True)
 class Line:
     """A run, whatever became of it, with its figures so far."""
@@ -39,53 +52,47 @@ def figures_so_far(run: Run) -> dict[str, Any]:
     return summarize(config, rank_rows(run.folder, config.workers), None, 0.0)
 
 
-def runs_table(runs: list[Run]) -> Table:
+def runs_table(runs: list[Run], width: int = 160) -> Table:
     """One row per run. What all runs share stands above the table, what differs in columns of its own."""
     lines = [line(run) for run in runs]
-    shared = {name: lines[0].setting[name] for name in SAME_WORK if len({str(x.setting[name]) for x in lines}) == 1}
-    differing = [name for name in SAME_WORK if name not in shared]
+    settings = [{**item.setting, "steps": item.figures["steps"]} for item in lines]
+    shared = {name: value for name, value in settings[0].items() if all(other[name] == value for other in settings)}
+    differing = [name for name in settings[0] if name not in shared]
     all_completed = all(item.run.status == "completed" for item in lines)
 
-    table = Table(title=title(shared), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
-    table.add_column("strategy")
-    for name in differing:
-        table.add_column(name.replace("_", " "))
-    if not all_completed:
-        table.add_column("status")
-    for name in ("workers", "steps", "s/step", "speed-up", "samples/s", "epoch s", "train loss", "test loss"):
-        table.add_column(name, justify="right")
-    table.add_column("accuracy", justify="right")
+    table = Table(title=title(shared), title_justify="left", caption=caption(lines), caption_justify="left")
+    table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 1 if width > 100 else 0)
+    for name in ["strategy", *differing, *([] if all_completed else ["status"])]:
+        table.add_column(name.replace("_", " "), overflow="fold")
+    for name in FIGURES:
+        table.add_column(name, justify="right", overflow="fold")
 
-    for item in lines:
+    for item, setting in zip(lines, settings, strict=True):
         table.add_row(
             item.figures["strategy"],
-            *(str(item.setting[name]) for name in differing),
+            *(str(setting[name]) for name in differing),
             *([] if all_completed else [item.run.status]),
             str(item.figures["world_size"]),
-            str(item.figures["steps"]),
             seconds_text(item.figures),
             speed_up_text(item, lines),
             number(item.figures["samples_per_second"], ",.0f"),
             epoch_text(item.figures),
-            number(last(item.figures["train_loss"]), ".4f"),
+            number(last(item.figures["train_loss"]), ".3f"),
             *test_texts(item.figures),
         )
-    table.caption = caption(lines)
-    table.caption_justify = "left"
     return table
 
 
 def title(shared: dict[str, Any]) -> str:
-    parts = []
-    if "model" in shared:
-        parts.append(shared["model"] + (" without norm" if shared.get("norm") == "none" else ""))
-    if "data" in shared:
-        parts.append(f"on {shared['data']}")
-    if "batch_size" in shared:
-        parts.append(f"· global batch {shared['batch_size']}")
-    if "precision" in shared:
-        parts.append(f"· {shared['precision']}")
-    return " ".join(parts)
+    forms = {
+        "model": "{}",
+        "data": "on {}",
+        "batch_size": "· global batch {}",
+        "steps": "· {} steps",
+        "precision": "· {}",
+    }
+    parts = [form.format(shared[name]) for name, form in forms.items() if shared.get(name) is not None]
+    return " ".join([*parts, *(["· without norm"] if shared.get("norm") == "none" else [])])
 
 
 def caption(lines: list[Line]) -> str:
@@ -107,8 +114,9 @@ def last(values: list[Any]) -> Any:
 
 
 def seconds_text(figures: dict[str, Any]) -> str:
-    spread = figures["seconds_per_step_spread"]
-    return number(figures["seconds_per_step"], ".4f") + (f" ± {spread:.4f}" if spread is not None else "")
+    mean, spread = figures["seconds_per_step"], figures["seconds_per_step_spread"]
+    form = ".4f" if mean and mean < 0.1 else ".3f"
+    return number(mean, form) + (f" ± {spread:{form}}" if spread is not None else "")
 
 
 def speed_up(item: Line, lines: list[Line]) -> float | None:
@@ -152,7 +160,7 @@ def test_texts(figures: dict[str, Any]) -> tuple[str, str]:
     tests = distinct_tests(figures) or ([figures["test"]] if figures["test"] else [])
     if not tests:
         return NOTHING, NOTHING
-    losses = "\n".join(number(test["loss"], ".4f") for test in tests)
+    losses = "\n".join(number(test["loss"], ".3f") for test in tests)
     return losses, "\n".join(f"{test['accuracy']:.2%}" for test in tests)
 
 
