@@ -13,7 +13,7 @@ import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gradsync.commands import Compare, Data, Show, Train
-from gradsync.config import ALTERNATIVES, RunConfig, Settings, as_text, flag, read_file
+from gradsync.config import ALTERNATIVES, RunConfig, Settings, flag, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
 from gradsync.study.compare import CompareConfig
@@ -51,8 +51,9 @@ def parse(argv: list[str]) -> Any:
     if argv and argv[0] in commands and (file := config_file(argv)):
         kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
         values = without_replaced(read_file(file, kind), argv)
-        file_options = as_text(values.pop("options", {}))
         commands[argv[0]].run = kind(**values)
+        # tyro reads --options only where the default is empty: the file's are put back below the flags'.
+        file_options, commands[argv[0]].run.options = commands[argv[0]].run.options, {}
     parser = Union[  # noqa: UP007 - built at run time
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],

@@ -44,7 +44,14 @@ class Started:
 
     def __init__(self, folder: Path, *more: str) -> None:
         command = [sys.executable, "-m", "gradsync.cli", "train", *LONG, "--out", str(folder), *more]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A test run in the background of a shell is told to ignore Ctrl-C, and would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         wait_until(lambda: any(folder.glob("*/rank-*.jsonl")), 60)
         self.folder = next(folder.glob("*"))
         wait_until(lambda: all(self.steps(rank) >= 2 for rank in range(3)), 60)
