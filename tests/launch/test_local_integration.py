@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,11 @@ class Started:
         self.pids = pids(self.folder)
         assert len(self.pids) == 3
 
+    def end(self) -> None:
+        """Whatever the test found, its processes do not outlive it: ranks end with their launcher."""
+        self.process.kill()
+        self.process.wait(timeout=10)
+
     def steps(self, rank: int) -> int:
         return sum(row["kind"] == "step" for row in read_rows(rank_file(self.folder, rank)))
 
@@ -65,9 +71,15 @@ class Started:
         return read_run(self.folder)
 
 
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    run = Started(tmp_path)
+    yield run
+    run.end()
+
+
 @pytest.mark.parametrize("rank", [0, 2])
-def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(tmp_path: Path, rank: int):
-    started = Started(tmp_path)
+def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(started: Started, rank: int):
     os.kill(started.pids[rank], signal.SIGKILL)
     wait_until(lambda: not any(alive(pid) for pid in started.pids), 5)
     _, errors = started.process.communicate(timeout=30)
@@ -96,8 +108,7 @@ def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
     assert summary["steps"] >= 2
 
 
-def test_workers_do_not_outlive_a_launcher_that_is_killed_outright(tmp_path: Path):
-    started = Started(tmp_path)
+def test_workers_do_not_outlive_a_launcher_that_is_killed_outright(started: Started):
     started.process.kill()
     started.process.communicate(timeout=10)
     wait_until(lambda: not any(alive(pid) for pid in started.pids), 5)
