@@ -94,9 +94,8 @@ def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(started: Started
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
-    tmp_path: Path, number: signal.Signals, code: int
+    started: Started, number: signal.Signals, code: int
 ):
-    started = Started(tmp_path)
     started.process.send_signal(number)
     started.process.communicate(timeout=30)
     assert started.process.returncode == code
