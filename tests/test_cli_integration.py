@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def test_train_prints_lines_in_a_pipe_then_the_table_and_the_folder(cli, tmp_pat
     assert "step 4/10" in done.stdout
     assert "step 8/10" in done.stdout
     assert "step 5/10" not in done.stdout
-    assert "racy" in done.stdout
+    assert "accu-" in done.stdout
+    assert re.search(r"\d+\.\d\d%", done.stdout)
     folder = tmp_path / done.stdout.strip().splitlines()[-1]
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
