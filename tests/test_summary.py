@@ -22,7 +22,7 @@ def step(number: int, seconds: float, loss: float | None, epoch: int = 1, sample
     return row | {"loss": loss, "samples": samples}
 
 
-def tested(whole: bool, correct: int, count: int) -> dict:
+def evaluation(whole: bool, correct: int, count: int) -> dict:
     return {
         "kind": "test",
         "step": 2,
@@ -68,14 +68,14 @@ def test_a_loss_that_was_not_a_number_leaves_no_figure():
 
 
 def test_shares_of_the_test_set_add_up():
-    ranks = [[start(0, 1), tested(False, 3, 5)], [start(1, 1), tested(False, 4, 5)]]
+    ranks = [[start(0, 1), evaluation(False, 3, 5)], [start(1, 1), evaluation(False, 4, 5)]]
     summary = summarize(TWO, ranks, None, 1.0)
     assert summary["test"] == {"loss": 2.0, "accuracy": 0.7, "correct": 7, "count": 10}
     assert [rank["test"] for rank in summary["ranks"]] == [None, None]
 
 
 def test_ranks_that_differ_keep_their_own_test_and_rank_0_speaks_for_the_run():
-    ranks = [[start(0, 1), tested(True, 3, 10)], [start(1, 1), tested(True, 4, 10)]]
+    ranks = [[start(0, 1), evaluation(True, 3, 10)], [start(1, 1), evaluation(True, 4, 10)]]
     summary = summarize(TWO, ranks, None, 1.0)
     assert summary["test"]["correct"] == 3
     assert [rank["test"]["correct"] for rank in summary["ranks"]] == [3, 4]
