@@ -6,12 +6,13 @@ A field left at None is worked out by ``resolved`` from the others and from the 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gradsync.errors import InputError, unknown
 
@@ -108,6 +109,15 @@ class Settings:
     keep_going: bool = False
     """Train on when the loss is not a number."""
 
+    measure: bool = True
+    """Stamp phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
+
+    inject: str | None = None
+    """Make a rank slow: rank=2,where=data|forward|backward|link,ms=200 (link: each of its messages leaves late)."""
+
+    tensorboard: bool = False
+    """Write event files for TensorBoard into the run folder while it trains."""
+
     save_model: bool = False
     """Keep rank 0's trained parameters and buffers as model.pt in the run folder."""
 
@@ -116,6 +126,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_types(self)
+        parse_injection(self.inject)
         for name in ("workers", "batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every"):
             at_least(self, name, 1)
         for name in ("train_samples", "test_samples"):
@@ -152,6 +163,9 @@ class RunConfig(Settings):
             )
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
+        injection = parse_injection(self.inject)
+        if injection and strategy != "local" and injection.rank >= workers:
+            raise InputError(f"--inject names rank {injection.rank}: there are ranks 0 to {workers - 1}.")
         return replace(
             self,
             strategy=strategy,
@@ -166,6 +180,37 @@ class RunConfig(Settings):
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Injection:
+    """A delay one rank gets in every step, to see what it does to the others."""
+
+    rank: int
+    where: str
+    seconds: float
+
+    PLACES: ClassVar = ("data", "forward", "backward", "link")
+
+    def delay(self, rank: int, where: str) -> float:
+        return self.seconds if (rank, where) == (self.rank, self.where) else 0.0
+
+
+def parse_injection(text: str | None) -> Injection | None:
+    """``rank=2,where=data,ms=200``, in any order."""
+    if text is None:
+        return None
+    try:
+        values = dict(item.split("=") for item in text.replace(" ", "").split(","))
+        rank, where, milliseconds = int(values.pop("rank")), values.pop("where"), float(values.pop("ms"))
+        if values or rank < 0 or where not in Injection.PLACES or not 0 <= milliseconds < math.inf:
+            raise ValueError
+    except (KeyError, ValueError):
+        raise InputError(
+            f"--inject is {text!r}: it must read rank=R,where=W,ms=T with a rank from 0, one of "
+            f"{', '.join(Injection.PLACES)}, and milliseconds from 0. For instance rank=1,where=data,ms=200."
+        ) from None
+    return Injection(rank, where, milliseconds / 1e3)
 
 
 def check_split(batch_size: int, workers: int) -> None:

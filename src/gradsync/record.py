@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 
 from gradsync.errors import InputError
 
-SCHEMA = 1
+SCHEMA = 2
 
 Row = dict[str, Any]
 
@@ -60,16 +61,27 @@ def finite(value: Any) -> Any:
 
 
 class RankLog:
-    """One rank's rows, each on disk before the next step starts, so that a killed run keeps them all."""
+    """One rank's rows, each on disk before the next step starts, so that a killed run keeps them all.
+
+    Two threads write: the training's, and the one that samples the host.
+    """
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._file = open(rank_file(folder, rank), "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._one_at_a_time = threading.Lock()
 
     def write(self, kind: str, **values: Any) -> None:
-        self._file.write(json.dumps({"kind": kind, **finite(values)}, allow_nan=False) + "\n")
+        row = json.dumps({"kind": kind, **finite(values)}, allow_nan=False) + "\n"
+        with self._one_at_a_time:
+            self._file.write(row)
 
     def close(self) -> None:
         self._file.close()
+
+
+def log_file(folder: Path, rank: int, stream: str) -> Path:
+    """What a rank printed; ``stream`` is out or err."""
+    return folder / "logs" / f"rank-{rank}.{stream}"
 
 
 def rank_file(folder: Path, rank: int) -> Path:

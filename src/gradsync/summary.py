@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from dataclasses import asdict
 from typing import Any
 
 from gradsync.config import RunConfig
+from gradsync.meter import stragglers
+from gradsync.meter.figures import figures
+from gradsync.meter.ledger import Step, ledgers, mean
+from gradsync.meter.timeline import whole_steps
 from gradsync.record import SCHEMA, Row
 
 FIRST, LAST = 2, 40  # the seeds time steps 2 to 40: the first one pays for warming up
@@ -18,6 +23,8 @@ def summarize(
     """The whole of summary.json. ``config`` is resolved; ``ranks`` holds what each rank has written."""
     start = first(ranks[0], "start") or {}
     seconds = [row["seconds"] for rows in ranks for row in timed(rows)]
+    steps = whole_steps(ranks, FIRST, LAST)
+    each = [ledgers(step) for step in steps]
     per_step = statistics.fmean(seconds) if seconds else None
     return {
         "schema": SCHEMA,
@@ -47,7 +54,12 @@ def summarize(
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
         "test": combined_test(ranks),
-        "ranks": [rank_summary(rows, rank) for rank, rows in enumerate(ranks)],
+        "ledger": mean([ledger for step in each for ledger in step]),
+        "straggler": straggler(steps, ranks),
+        "ranks": [
+            rank_summary(rows, rank) | {"ledger": mean([step[rank] for step in each])} | figures(rows)
+            for rank, rows in enumerate(ranks)
+        ],
     }
 
 
@@ -119,10 +131,19 @@ def test_figures(rows: list[Row]) -> dict[str, Any]:
     }
 
 
+def straggler(steps: list[list[Step]], ranks: list[list[Row]]) -> dict[str, Any] | None:
+    """Who the others wait for, and whether it only lacks a core."""
+    found = stragglers.find(steps)
+    if not found:
+        return None
+    without_core = [(figures(rows)["run_delay_percent"] or 0.0) / 100 for rows in ranks]
+    return asdict(stragglers.blame_cores(found, without_core, steps))
+
+
 def rank_summary(rows: list[Row], rank: int) -> dict[str, Any]:
     start, end = first(rows, "start") or {}, first(rows, "end") or {}
     seconds = [row["seconds"] for row in timed(rows)]
-    waits = [row["data_seconds"] for row in timed(rows)]
+
     tests = of_kind(rows, "test")
     return {
         "rank": rank,
@@ -130,7 +151,6 @@ def rank_summary(rows: list[Row], rank: int) -> dict[str, Any]:
         "node": start.get("node"),
         "steps": len(of_kind(rows, "step")),
         "seconds_per_step": statistics.fmean(seconds) if seconds else None,
-        "data_seconds_per_step": statistics.fmean(waits) if waits else None,
         "parameters_sha256": end.get("parameters_sha256"),
         "buffers_sha256": end.get("buffers_sha256"),
         "test": test_figures(tests[-1:]) if tests and tests[-1]["whole"] else None,

@@ -1,4 +1,7 @@
-"""One rank: ``python -m gradsync.worker FOLDER`` builds the parts from the config, trains, writes its record."""
+"""One rank: ``python -m gradsync.worker FOLDER`` builds the parts from the config, trains, writes its record.
+
+Given several folders it does one run after another in the same processes, until one fails.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import random
 import signal
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +23,15 @@ import torch
 from gradsync import config as configs
 from gradsync import data, models, strategies, world
 from gradsync.comm import TorchComm
-from gradsync.config import RunConfig
+from gradsync.comm.clock import measure_offset
+from gradsync.config import RunConfig, parse_injection
 from gradsync.data.loader import Loader
 from gradsync.errors import InputError
+from gradsync.meter.host import HostSampler
+from gradsync.meter.network import choose_counter
+from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.plugin import users_traceback
-from gradsync.record import RankLog
+from gradsync.record import RankLog, log_file
 from gradsync.train import checkpoint, optim
 from gradsync.train.precision import PRECISIONS
 from gradsync.train.trainer import LossNotFinite, Plan, train
@@ -33,8 +42,28 @@ EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
 
 def main() -> int:
     end_with_parent()
-    folder = Path(sys.argv[1])
     here = world.discover()
+    first, *others = map(Path, sys.argv[1:])
+    if not run_recorded(first, here):
+        return 1  # without leaving the group, which would wait for peers that will never come
+    for folder in others:
+        print_into(folder, here.rank)
+        if not run_recorded(folder, here):
+            return 1
+    world.leave()
+    return 0
+
+
+def print_into(folder: Path, rank: int) -> None:
+    """From now on what this process prints goes into the logs of another run."""
+    (folder / "logs").mkdir(exist_ok=True)
+    for stream, descriptor in (("out", sys.stdout.fileno()), ("err", sys.stderr.fileno())):
+        with open(log_file(folder, rank, stream), "ab") as file:
+            os.dup2(file.fileno(), descriptor)
+
+
+def run_recorded(folder: Path, here: world.World) -> bool:
+    """One run. If it fails, its record tells why."""
     log = RankLog(folder, here.rank)
     try:
         run(configs.load(folder / "config.json").resolved(), folder, here, log)
@@ -49,9 +78,10 @@ def main() -> int:
             lost_peer=is_lost_peer(error),
             time=time.time(),
         )
-        return 1  # without leaving the group, which would wait for peers that will never come
-    world.leave()
-    return 0
+        return False
+    finally:
+        log.close()
+    return True
 
 
 def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
@@ -81,7 +111,14 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     optimizer = optim.make(
         config.optimizer, model, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
     )
-    comm = TorchComm(here.rank, here.size)
+    injection = parse_injection(config.inject)
+    comm = TorchComm(
+        here.rank,
+        here.size,
+        Recorder(device) if config.measure else Stopwatch(),
+        link_delay=injection.delay(here.rank, "link") if injection else 0.0,
+    )
+    counter = choose_counter(here.interface, here.local_size) if config.measure else None
     sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
     load = partial(
@@ -103,6 +140,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         rank, size = (0, 1) if sync.replicas_differ else (here.rank, here.size)
         test = load(samples.test, batch_size=TEST_BATCH, rank=rank, size=size)
 
+    wire_bytes = sync.wire_bytes()
+    clock = measure_offset(comm, device) if config.measure else None
     steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
     log.write(
         "start",
@@ -114,6 +153,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         world_size=here.size,
         batch_size=config.batch_size,
         node=here.node,
+        kernel=here.kernel,
         pid=os.getpid(),
         device=str(device),
         backend=world.choose_backend(here, device),
@@ -122,6 +162,9 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         parameters=models.count_parameters(model),
         gradient_bytes=sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad),
         buffers=sync.buffers,
+        wire_bytes=[wire_bytes.sent, wire_bytes.received] if wire_bytes else None,
+        network_source=counter.source if counter else None,
+        setup_payload=[[call.kind, call.sent, call.received] for call in comm.meter.take_calls()],
         steps=steps,
         steps_per_epoch=loader.steps_per_epoch,
     )
@@ -132,13 +175,20 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         rank=here.rank,
         size=here.size,
         keep_going=config.keep_going,
+        injection=injection,
     )
-    train(sync, loader, test, plan, log)
+    if clock:
+        log.write("clock", **asdict(clock))
+    with HostSampler(log, counter, device) if config.measure else nullcontext():
+        train(sync, loader, test, plan, log)
+    if clock:
+        log.write("clock", **asdict(measure_offset(comm, device)))
 
     if config.save_model and here.rank == 0:
         checkpoint.save(model, folder / "model.pt")
     log.write(
         "end",
+        time=time.time(),
         parameters_sha256=checkpoint.fingerprint(model.parameters()),
         buffers_sha256=checkpoint.fingerprint(model.buffers()),
     )

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -33,6 +34,17 @@ class World:
     @property
     def node(self) -> str:
         return socket.gethostname()
+
+    @property
+    def kernel(self) -> str:
+        """The same for all processes that share a kernel, and with it a clock."""
+        boot_id = Path("/proc/sys/kernel/random/boot_id")
+        return boot_id.read_text().strip() if boot_id.exists() else self.node
+
+    @property
+    def interface(self) -> str | None:
+        """The network interface messages take, where somebody has chosen one."""
+        return os.environ.get("GLOO_SOCKET_IFNAME")
 
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,34 +17,71 @@ from gradsync.launch.outcome import INTERRUPTED, Outcome, explain
 from gradsync.record import Run, create_folder, rank_rows, write_json
 from gradsync.summary import summarize
 
-Watch = Callable[[Path], AbstractContextManager[Any]]
+Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["INTERRUPTED", "Watch", "run"]
+__all__ = ["INTERRUPTED", "Watch", "run", "run_in_turn"]
 
 
-def run(config: RunConfig, watch: Watch = nullcontext) -> Run:
+def unwatched(*_: Path) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def run(config: RunConfig, watch: Watch = unwatched) -> Run:
     """One run. It fails in its record, not here: the caller looks at the status.
 
     ``watch`` is entered with the folder while the ranks are at work, to show how far they are.
     """
-    resolved = config.resolved()
-    assert resolved.workers
-    folder = create_folder(Path(config.out), folder_name(resolved))
-    write_json(folder / "config.json", config.to_dict())
-    begin = time.perf_counter()
+    return run_in_turn([config], watch)[0]
+
+
+def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[Run]:
+    """Runs with the same number of workers, one after another in the same processes, which start once.
+
+    The runs after one that fails get new processes; after an interruption there are none.
+    """
+    folders = [create_folder(Path(config.out), folder_name(config.resolved())) for config in configs]
+    for config, folder in zip(configs, folders, strict=True):
+        write_json(folder / "config.json", config.to_dict())
+    runs: list[Run] = []
+    while len(runs) < len(configs):
+        rest = slice(len(runs), None)
+        runs += run_until_failure(configs[rest], folders[rest], watch)
+        assert runs[-1].summary
+        error = runs[-1].summary["error"]
+        if error and error["type"] == INTERRUPTED:
+            break
+    return runs
+
+
+def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], watch: Watch) -> list[Run]:
+    """One start of the processes: the runs that were completed, and the one that failed."""
+    resolved = [config.resolved() for config in configs]
+    begin = time.time()
     try:
-        with watch(folder):
-            outcome = local.launch(resolved, folder)
+        with watch(*folders):
+            outcome = local.launch(resolved[0], folders)
     except KeyboardInterrupt as stop:
         outcome = Outcome(signal=signal_name(stop))
     except Exception as error:
         outcome = Outcome(failure=error)
-    seconds = time.perf_counter() - begin
+    ended = time.time()
+    runs = []
     with signals_held():
-        ranks = rank_rows(folder, resolved.workers)
-        summary = summarize(resolved, ranks, explain(outcome, ranks, folder), seconds)
-        write_json(folder / "summary.json", summary)
-    return Run(folder, config.to_dict(), summary)
+        for config, run_config, folder in zip(configs, resolved, folders, strict=True):
+            assert run_config.workers
+            ranks = rank_rows(folder, run_config.workers)
+            ends = [row["time"] for rows in ranks for row in rows if row["kind"] == "end"]
+            others_to_come = folder != folders[-1]
+            completed = len(ends) == len(ranks) and (others_to_come or outcome == Outcome())
+            error = None if completed else explain(outcome, ranks, folder)
+            end = max(ends) if completed else ended
+            summary = summarize(run_config, ranks, error, end - begin)
+            write_json(folder / "summary.json", summary)
+            runs.append(Run(folder, config.to_dict(), summary))
+            if not completed:
+                break
+            begin = end
+    return runs
 
 
 @contextmanager

@@ -8,22 +8,22 @@ import platform
 import signal
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
 from gradsync.config import RunConfig
-from gradsync.launch.outcome import Outcome, log_file
-from gradsync.record import rank_file, read_rows
+from gradsync.launch.outcome import Outcome
+from gradsync.record import log_file, rank_file, read_rows
 
 LOOPBACK = "127.0.0.1"
 SHUTDOWN_SECONDS = "2"  # from asking the remaining ranks to end until they are killed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def launch(config: RunConfig, folder: Path) -> Outcome:
-    """Start ``config.workers`` ranks and wait. If one fails, the agent ends the others."""
+def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+    """Start ``config.workers`` ranks for the runs in these folders and wait. If one fails, the agent ends the others."""
     from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher import LaunchConfig, elastic_launch
@@ -42,6 +42,7 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
         def root_log_dir(self) -> str:
             return str(folder / "logs")
 
+    folder = folders[0]  # a rank that goes on to the next run prints into that one's logs
     (folder / "logs").mkdir()
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
     assert config.workers
@@ -62,7 +63,7 @@ def launch(config: RunConfig, folder: Path) -> Outcome:
             sys.executable,
         )
         try:
-            agent("-m", "gradsync.worker", str(folder))
+            agent("-m", "gradsync.worker", *map(str, folders))
         except ChildFailedError as error:
             end_sessions(folder, config.workers)
             return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})
@@ -75,6 +76,8 @@ def end_sessions(folder: Path, workers: int) -> None:
     """A rank killed outright leaves its loader processes behind; each rank leads a session of its own."""
     for rank in range(workers):
         for row in islice(read_rows(rank_file(folder, rank)), 1):
+            if row["kind"] != "start":
+                continue  # it failed before it had children
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(row["pid"], signal.SIGKILL)
 

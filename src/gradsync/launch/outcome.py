@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradsync.record import Row
+from gradsync.record import Row, log_file
 from gradsync.summary import first, of_kind
 
 INTERRUPTED = "Interrupted"
@@ -27,10 +27,6 @@ class Outcome:
 
     failure: Exception | None = None
     """The launcher itself failed."""
-
-
-def log_file(folder: Path, rank: int, stream: str) -> Path:
-    return folder / "logs" / f"rank-{rank}.{stream}"
 
 
 def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradsync.comm import Traffic, cost
 from gradsync.strategies.base import Strategy
 
 
@@ -18,3 +19,6 @@ class AllReduce(Strategy):
         for gradient in self.gradients():
             self.comm.all_reduce(gradient)
             gradient.div_(self.comm.size)
+
+    def gradient_traffic(self, count: int) -> Traffic:
+        return cost.all_reduce(self.comm.size, count)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gradsync.comm import TorchComm
+from gradsync.comm import TorchComm, Traffic
 from gradsync.config import Buffers
 from gradsync.strategies.buffers import BufferSync
+from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 
 
 class Strategy:
@@ -21,6 +22,8 @@ class Strategy:
     """
 
     default_buffers: ClassVar[Buffers] = "local"
+    lossy: ClassVar[bool] = False
+    """Whether N workers compute something else than one worker by design; ``verify`` then gives no verdict but a distance."""
 
     def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm
@@ -32,8 +35,10 @@ class Strategy:
         """Give every rank the parameters and buffers of rank 0; return what to call forward on."""
         self.model, self.optimizer = model, optimizer
         with torch.no_grad():
-            for tensor in [*model.parameters(), *model.buffers()]:
-                self.comm.broadcast(tensor)
+            for parameter in model.parameters():
+                self.comm.broadcast(parameter, kind="parameters")
+            for buffer in model.buffers():
+                self.comm.broadcast(buffer, kind="buffers")
         self._buffer_sync = BufferSync(model, self.comm, self.buffers)
         self._trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         self._forward = model
@@ -47,10 +52,28 @@ class Strategy:
 
     def step(self) -> None:
         """After backward: agree, update, settle the buffers, clear the gradients."""
+        phase = self.comm.meter.phase
+        phase("agree")
         self.agree()
+        phase("optimizer")
         self.optimizer.step()
+        phase("other")
         self._buffer_sync()
         self.optimizer.zero_grad()
+
+    def gradient_traffic(self, count: int) -> Traffic | None:
+        """Bytes this rank sends and receives to agree on ``count`` bytes of gradients; None: not known."""
+        return None
+
+    def wire_bytes(self) -> Traffic | None:
+        """What one step puts on the wire at this rank, in closed form; None: not known."""
+        if self.comm.size == 1:
+            return Traffic()
+        traffic = self.gradient_traffic(sum(p.numel() * p.element_size() for _, p in self._trainable))
+        if traffic is None:
+            return None
+        layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
+        return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
 
     @property
     def replicas_differ(self) -> bool:

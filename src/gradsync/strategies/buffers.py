@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gradsync.comm import TorchComm, flat
+from gradsync.comm import TorchComm, Traffic, cost, flat
 from gradsync.config import Buffers
 from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 
@@ -36,15 +36,24 @@ class BufferSync:
     def leaves_ranks_different(self) -> bool:
         return self._active and self._mode == "local"
 
+    def traffic(self) -> Traffic:
+        """Bytes of one call in closed form."""
+        if not self._active or self._mode == "local":
+            return Traffic()
+        count = sum(buffer.nbytes for buffer in self._buffers)
+        if self._mode == "broadcast":
+            return cost.broadcast(self._comm.rank, self._comm.size, count)
+        return cost.all_reduce(self._comm.size, count)
+
     @torch.no_grad()
     def __call__(self) -> None:
         if not self._active or self._mode == "local":
             return
         packed = torch.cat([flat(buffer) for buffer in self._buffers])
         if self._mode == "broadcast":
-            self._comm.broadcast(packed)
+            self._comm.broadcast(packed, kind="buffers")
         else:
-            self._comm.all_reduce(packed)
+            self._comm.all_reduce(packed, kind="buffers")
             packed /= self._comm.size
         pieces = packed.split([buffer.numel() for buffer in self._buffers])
         torch._foreach_copy_([flat(buffer) for buffer in self._buffers], list(pieces))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from torch import nn
+from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from gradsync.comm import TorchComm
+from gradsync.comm import TorchComm, Traffic, cost
 from gradsync.config import Buffers
 from gradsync.errors import InputError
 from gradsync.strategies.base import Strategy
@@ -32,11 +33,25 @@ class DDP(Strategy):
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         super().attach(model, optimizer)
         if self.comm.size > 1:
-            self._forward = DistributedDataParallel(
+            ddp = DistributedDataParallel(
                 model,
                 bucket_cap_mb=self.bucket_mb,  # None: 25 MB with a first bucket of 1 MB, so that sending starts early
                 gradient_as_bucket_view=True,  # saves copying every gradient out of its bucket
                 broadcast_buffers=False,  # BufferSync's work, as with every other strategy
                 init_sync=False,  # done
             )
+            if self.comm.meter.on:
+                ddp.register_comm_hook(self.comm, all_reduce_stamped)
+            self._forward = ddp
         return self._forward
+
+    def gradient_traffic(self, count: int) -> Traffic:
+        return cost.all_reduce(self.comm.size, count)
+
+
+def all_reduce_stamped(comm, bucket):  # type: ignore[no-untyped-def] # DDP refuses annotations that are strings
+    """What DDP does by itself, through our comm, so that each bucket is stamped."""
+    if bucket.index() == 0:
+        # Runs when backward has computed everything, before DDP waits for the buckets that are still on their way.
+        Variable._execution_engine.queue_callback(lambda: comm.meter.phase("drain"))
+    return comm.all_reduce_later(bucket.buffer().div_(comm.size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from gradsync.comm import Traffic, cost
 from gradsync.strategies.base import Strategy
 
 
@@ -33,6 +34,10 @@ class GatherScatter(Strategy):
             self.comm.gather(gradient, rows.unbind())
             mean = rows.sum(0).div_(self.comm.size)
             self.comm.scatter(gradient, [mean] * self.comm.size)
+
+    def gradient_traffic(self, count: int) -> Traffic:
+        here = (self.comm.rank, self.comm.size, count)
+        return cost.gather(*here) + cost.scatter(*here)
 
     def _rows(self, gradient: Tensor) -> Tensor:
         needed = self.comm.size * gradient.numel()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
+from gradsync.config import Injection
 from gradsync.data.loader import Loader
 from gradsync.record import RankLog
 from gradsync.strategies import Strategy
@@ -30,6 +31,12 @@ class Plan:
     rank: int
     size: int
     keep_going: bool
+    injection: Injection | None = None
+
+    def pause(self, where: str) -> None:
+        """The delay that was asked for at this place, if any."""
+        if self.injection and (delay := self.injection.delay(self.rank, where)):
+            time.sleep(delay)
 
 
 def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: RankLog) -> None:
@@ -45,33 +52,31 @@ def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: 
 
 def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int) -> int:
     """One pass over the data, or as far as the plan goes; returns the number of steps done since the start."""
+    meter = sync.comm.meter
     sync.model.train()
-    begin = time.perf_counter()
+    meter.begin()
+    meter.phase("data")
     for batch in loader.epoch(epoch):
+        plan.pause("data")
+        meter.phase("copy")
         inputs = batch.inputs.to(plan.device, non_blocking=True)
         labels = batch.labels.to(plan.device, non_blocking=True)
-        ready = time.perf_counter()
 
+        meter.phase("forward")
+        plan.pause("forward")
         # Sum over my share, divided by an even share of the global batch: the ranks' mean is the mean over the
         # global batch also where the last batch of an epoch does not split evenly.
         with plan.precision.forward(plan.device):
             loss_sum = cross_entropy(sync(inputs), labels, reduction="sum")
             loss = loss_sum * (plan.size / batch.global_count)
+        meter.phase("backward")
+        plan.pause("backward")
         loss.backward()
         sync.step()
 
         step += 1
         mean = loss_sum.item() / len(labels)
-        end = time.perf_counter()
-        log.write(
-            "step",
-            step=step,
-            epoch=epoch,
-            loss=mean,
-            samples=len(labels),
-            seconds=end - begin,
-            data_seconds=ready - begin,
-        )
+        log.write("step", step=step, epoch=epoch, loss=mean, samples=len(labels), **meter.end())
         if not math.isfinite(mean) and not plan.keep_going:
             raise LossNotFinite(
                 f"the loss is {mean} at step {step} on rank {plan.rank}. "
@@ -79,5 +84,5 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
             )
         if step == plan.steps:
             break
-        begin = end
+        meter.phase("data")
     return step

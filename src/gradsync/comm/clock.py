@@ -1,0 +1,59 @@
+"""How far this rank's clock is from rank 0's, by ping-pong.
+
+1. Rank 0 sends a ping to one rank after the other, ten times each.
+2. The rank answers with the time on its clock.
+3. Of the round trip that was shortest: the answer was written somewhere between ping and pong, so the offset is that
+   time minus the middle, and cannot be wrong by more than half the round trip.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from gradsync.comm.torch import TorchComm
+
+ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """This rank's clock minus rank 0's, in seconds, how wrong that can be, and when by this rank's clock."""
+
+    offset: float = 0.0
+    bound: float = 0.0
+    time: float = field(default_factory=time.monotonic)
+
+
+def measure_offset(comm: TorchComm, device: torch.device) -> ClockOffset:
+    """Called by every rank at the same point of the program."""
+    message = torch.zeros(2, dtype=torch.float64, device=comm.carrier(device))
+    for peer in range(1, comm.size):
+        if comm.rank == 0:
+            best = min((ping(comm, message, peer) for _ in range(ROUNDS)), key=lambda found: found.bound)
+            message.copy_(torch.tensor([best.offset, best.bound], dtype=torch.float64))
+            comm.send(message, peer)
+        elif comm.rank == peer:
+            for _ in range(ROUNDS):
+                pong(comm, message)
+            comm.receive(message, 0)
+            return ClockOffset(*message.tolist())
+    return ClockOffset()
+
+
+def ping(comm: TorchComm, message: torch.Tensor, peer: int) -> ClockOffset:
+    begin = time.monotonic()
+    comm.send(message, peer)
+    comm.receive(message, peer)
+    answered = message[0].item()  # on a GPU this waits for the message
+    end = time.monotonic()
+    return ClockOffset(answered - (begin + end) / 2, (end - begin) / 2)
+
+
+def pong(comm: TorchComm, message: torch.Tensor) -> None:
+    comm.receive(message, 0)
+    message[0].item()
+    message[0] = time.monotonic()
+    comm.send(message, 0)

@@ -1,0 +1,1 @@
+"""Where the time and the bytes went: stamps while training, arithmetic afterwards."""

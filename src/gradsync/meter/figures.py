@@ -1,0 +1,82 @@
+"""One rank's bytes and its share of the host, from its rows. Arithmetic only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gradsync.record import Row
+
+NETWORK = ("sent_bytes", "received_bytes")
+
+
+def figures(rows: list[Row]) -> dict[str, Any]:
+    """Everything measured beside the ledger; None where it was not."""
+    host = [row for row in rows if row["kind"] == "host"]
+    clocks = [row for row in rows if row["kind"] == "clock"]
+    found = {
+        "network": network(rows, host),
+        "payload": payload(rows),
+        "cpu_percent": percent(host, "cpu_seconds"),
+        "run_delay_percent": percent(host, "run_delay_seconds"),
+        "memory_bytes": host[-1]["memory_bytes"] if host else None,
+        "peak_memory_bytes": host[-1]["peak_memory_bytes"] if host else None,
+        "clock": [{name: row[name] for name in ("time", "offset", "bound")} for row in clocks],
+    }
+    if host and "gpu_peak_memory_bytes" in host[-1]:
+        used = [row["gpu_utilization"] for row in host if row["gpu_utilization"] is not None]
+        found["gpu_peak_memory_bytes"] = host[-1]["gpu_peak_memory_bytes"]
+        found["gpu_utilization"] = sum(used) / len(used) if used else None
+    return found
+
+
+def network(rows: list[Row], host: list[Row]) -> dict[str, Any] | None:
+    """What the kernel counted from the first step to the last, beside the closed form of the strategy."""
+    start = next((row for row in rows if row["kind"] == "start"), {})
+    if not host or host[0]["sent_bytes"] is None:
+        return None
+    steps = sum(row["kind"] == "step" for row in rows)
+    counted = {name: host[-1][name] - host[0][name] for name in NETWORK}
+    per_step = start.get("wire_bytes")
+    expected = {name: each * steps for name, each in zip(NETWORK, per_step, strict=True)} if per_step else None
+    return {
+        **counted,
+        "source": start["network_source"],
+        "closed_form": expected,
+        "overhead_percent": overhead(sum(counted.values()), sum(expected.values())) if expected else None,
+    }
+
+
+def overhead(counted: float, expected: float) -> float | None:
+    return (counted / expected - 1) * 100 if expected else None
+
+
+def payload(rows: list[Row]) -> dict[str, Any] | None:
+    """What the strategy handed to collectives and took from them, by kind: while training, and before it."""
+    measured = [row for row in rows if row["kind"] == "step" and "collectives" in row]
+    start = next((row for row in rows if row["kind"] == "start"), None)
+    if not measured or start is None:
+        return None
+    kinds = by_kind((item[1], item[2], item[3]) for row in measured for item in row["collectives"])
+    return {
+        **{name: sum(kind[name] for kind in kinds.values()) for name in NETWORK},
+        "kinds": kinds,
+        "setup": by_kind(start["setup_payload"]),
+    }
+
+
+def by_kind(items: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
+    kinds: dict[str, dict[str, int]] = {}
+    for kind, sent, received in items:
+        total = kinds.setdefault(kind, dict.fromkeys(NETWORK, 0))
+        total["sent_bytes"] += sent
+        total["received_bytes"] += received
+    return kinds
+
+
+def percent(host: list[Row], name: str) -> float | None:
+    """Growth of a count of seconds, in percent of the time that passed."""
+    if len(host) < 2 or host[0][name] is None:
+        return None
+    passed = host[-1]["time"] - host[0]["time"]
+    return (host[-1][name] - host[0][name]) / passed * 100 if passed > 0 else None

@@ -1,0 +1,81 @@
+"""What this process takes from its host, once a second and off the training thread, as rows of the record."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from gradsync.meter.network import Counter
+from gradsync.record import RankLog
+
+SECONDS = 1.0
+KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
+
+
+class HostSampler:
+    """A context: the first sample when it is entered, the last when it is left, others in between."""
+
+    def __init__(self, log: RankLog, counter: Counter | None, device: torch.device) -> None:
+        self._log = log
+        self._counter = counter
+        self._device = device
+        self._process = psutil.Process()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample_until_stopped, name="host-sampler", daemon=True)
+
+    def __enter__(self) -> HostSampler:
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._write()
+
+    def _sample_until_stopped(self) -> None:
+        while not self._stop.wait(SECONDS):
+            self._write()
+
+    def _write(self) -> None:
+        with suppress(Exception):  # measuring never stops training: this sample is missing
+            self._log.write("host", **self._sample())
+
+    def _sample(self) -> dict[str, Any]:
+        counts = self._counter.read() if self._counter else None
+        return {
+            "time": time.monotonic(),
+            "cpu_seconds": sum(self._process.cpu_times()[:2]),
+            "memory_bytes": self._process.memory_info().rss,
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE,
+            "run_delay_seconds": run_delay(),
+            "sent_bytes": counts.sent if counts else None,
+            "received_bytes": counts.received if counts else None,
+            **gpu(self._device),
+        }
+
+
+def run_delay() -> float | None:
+    """Seconds the training thread was ready to run but had no core, since it started (Linux)."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def gpu(device: torch.device) -> dict[str, Any]:
+    if device.type != "cuda":
+        return {}
+    try:
+        utilization: int | None = torch.cuda.utilization(device)
+    except Exception:  # needs nvidia-ml-py, and a driver that tells
+        utilization = None
+    return {"gpu_peak_memory_bytes": torch.cuda.max_memory_allocated(device), "gpu_utilization": utilization}

@@ -1,0 +1,172 @@
+"""One rank's stamps of the step in progress: which phase it is in, and when each collective began and ended.
+
+A step is cut into phases, one after another without a gap, so that they add up to its wall time. The stamps are
+host times (CLOCK_MONOTONIC, which all processes under one kernel share) or, on a GPU, events in its stream, read
+once at the end of the step. What they mean is worked out after the run, in ledger.py.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+Stamp = Any  # float, or torch.cuda.Event until the step has ended
+DIGITS = 6  # microseconds
+
+
+@dataclass
+class Call:
+    """One collective as this rank saw it. ``overlapped``: it ran while the training thread went on."""
+
+    operation: str
+    kind: str
+    sent: int
+    received: int
+    overlapped: bool
+    start: Stamp
+    end: Stamp = None
+
+
+class Stopwatch:
+    """The recorder of a run that is not measured: how long a step took, nothing else."""
+
+    on = False
+
+    def begin(self) -> None:
+        self._begin = time.monotonic()
+
+    def end(self) -> dict[str, Any]:
+        """The step as it goes into the record. The next one has begun."""
+        begin, self._begin = self._begin, time.monotonic()
+        return {"seconds": self._begin - begin}
+
+    def phase(self, name: str) -> None:
+        """From now on the training thread is in this phase."""
+
+    def start(self, operation: str, kind: str, sent: int, received: int, overlapped: bool = False) -> Call | None:
+        """This rank has arrived at a collective, handing in and taking out so many bytes."""
+        return None
+
+    def finish(self, call: Call | None, on_host: bool = False) -> None:
+        """The collective is over; ``on_host``: what has just ended was not in the GPU's stream."""
+
+    def take_calls(self) -> list[Call]:
+        """What was called since the last step ended, or before the first."""
+        return []
+
+
+class Recorder(Stopwatch):
+    """Stamps everything. Costs one reading of the clock, or one event, per phase and two per collective."""
+
+    on = True
+
+    def __init__(self, device: torch.device | None = None) -> None:
+        self._clock = CudaClock(device) if device and device.type == "cuda" else HostClock()
+        self._phases: list[tuple[str, Stamp]] = []
+        self._calls: list[Call] = []
+        self._first_call = 0  # number of the first collective of this step; the same on every rank
+
+    def begin(self) -> None:
+        self._begin = self._clock.begin()
+        self._phases = [("other", self._begin)]
+
+    def phase(self, name: str) -> None:
+        self._phases.append((name, self._clock.stamp()))
+
+    def start(self, operation: str, kind: str, sent: int, received: int, overlapped: bool = False) -> Call:
+        call = Call(operation, kind, sent, received, overlapped, self._clock.stamp())
+        self._calls.append(call)
+        return call
+
+    def finish(self, call: Call | None, on_host: bool = False) -> None:
+        assert call is not None
+        call.end = time.monotonic() if on_host else self._clock.stamp()
+
+    def take_calls(self) -> list[Call]:
+        calls, self._calls = self._calls, []
+        return calls
+
+    def end(self) -> dict[str, Any]:
+        begin, end = self._begin, self._clock.end()
+
+        def offset(stamp: Stamp) -> float:
+            return round(self._clock.seconds(stamp) - begin, DIGITS)
+
+        calls = self.take_calls()
+        row = {
+            "seconds": round(end - begin, DIGITS),
+            "begin": round(begin, DIGITS),
+            "phases": [[name, offset(stamp)] for name, stamp in self._phases],
+            "first_collective": self._first_call,
+            "collectives": [
+                [call.operation, call.kind, call.sent, call.received, offset(call.start), offset(call.end)]
+                + [int(call.overlapped)]
+                for call in calls
+            ],
+        }
+        self._first_call += len(calls)
+        self._begin = self._clock.next()
+        self._phases = [("other", self._begin)]
+        return row
+
+
+class HostClock:
+    """The host's clock: right for work the host does itself."""
+
+    def begin(self) -> float:
+        self._now = time.monotonic()
+        return self._now
+
+    def end(self) -> float:
+        return self.begin()
+
+    def next(self) -> float:
+        """The time the next step began: when this one ended."""
+        return self._now
+
+    def stamp(self) -> Stamp:
+        return time.monotonic()
+
+    def seconds(self, stamp: Stamp) -> float:
+        return stamp
+
+
+class CudaClock:
+    """Events in the GPU's stream, as seconds of the host's clock.
+
+    The host runs ahead of the GPU; an event is passed when the work before it is done. Each step is measured from an
+    event both sides agree on: the end of the step before, for which the host waits anyway when it reads the loss.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def begin(self) -> float:
+        torch.cuda.synchronize(self._device)
+        self._anchor, self._anchor_host = self.stamp(), time.monotonic()
+        return self._anchor_host
+
+    def end(self) -> float:
+        """The time of the step's last event, by the clock its first one was agreed on."""
+        self._last = self.stamp()
+        self._last.synchronize()
+        self._last_host = time.monotonic()
+        return self.seconds(self._last)
+
+    def next(self) -> float:
+        self._anchor, self._anchor_host = self._last, self._last_host
+        return self._anchor_host
+
+    def stamp(self) -> Stamp:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, stamp: Stamp) -> float:
+        if isinstance(stamp, float):
+            return stamp
+        stamp.synchronize()
+        return self._anchor_host + self._anchor.elapsed_time(stamp) / 1e3

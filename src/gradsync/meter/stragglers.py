@@ -1,0 +1,95 @@
+"""Who the others wait for, and what it does meanwhile. Arithmetic only."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gradsync.meter.ledger import OWN_PARTS, Step, ledgers
+
+WINDOW = 20  # steps looked at while a run goes on
+SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a millisecond, is not worth a word
+
+COMPUTING = ("forward", "backward", "drain")
+NO_CORE = "no free core"
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """``rank`` came last in ``late_steps`` of ``steps``, by ``seconds`` (median), because of ``cause``."""
+
+    rank: int
+    late_steps: int
+    steps: int
+    seconds: float
+    cause: str
+
+    def __str__(self) -> str:
+        return (
+            f"rank {self.rank} arrives last in {self.late_steps} of {self.steps} steps, "
+            f"by {self.seconds * 1e3:.0f} ms; cause: {self.cause}"
+        )
+
+
+def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
+    """The rank that is last in more than half of the steps (each a list of all ranks), if it costs anything.
+
+    What a rank makes the others wait, less what they make it wait, must be a tenth of a step or more in more than
+    half of the steps: of two equal ranks, one is always last in about half of them.
+    """
+    if not steps or len(steps[0]) < 2:
+        return None
+    delays = [delays_caused(ranks) for ranks in steps]
+    usual = statistics.median(step.seconds for ranks in steps for step in ranks)
+    for rank in range(len(steps[0])):
+        if statistics.median(2 * caused[rank] - sum(caused) for caused in delays) >= max(SHARE * usual, SECONDS):
+            late = [caused[rank] for caused in delays if caused[rank] == max(caused)]
+            return Straggler(rank, len(late), len(steps), statistics.median(late), cause(rank, steps))
+    return None
+
+
+def delays_caused(ranks: Sequence[Step]) -> list[float]:
+    """Per rank: how long after the last but one it came where it was last, over one step."""
+    arrivals: dict[int, list[tuple[float, int]]] = {number: [] for number in telling(ranks[0])}
+    for rank, step in enumerate(ranks):
+        for item in step.collectives:
+            if item.number in arrivals:
+                arrivals[item.number].append((item.start, rank))
+    delays = [0.0] * len(ranks)
+    for starts in arrivals.values():
+        (before, _), (last, rank) = sorted(starts)[-2:]
+        delays[rank] += last - before
+    return delays
+
+
+def telling(step: Step) -> set[int]:
+    """The collectives whose arrivals show how fast a rank computes.
+
+    While it computes: all. After that, the first: when a rank comes to the next is the strategy's doing, as with the
+    rank that averages for the others.
+    """
+    numbers: set[int] = set()
+    for name, start, end in step.phases:
+        inside = [item.number for item in step.collectives if start <= item.start < end]
+        numbers |= set(inside if name in COMPUTING else inside[:1])
+    return numbers
+
+
+def cause(rank: int, steps: Sequence[Sequence[Step]]) -> str:
+    """The part of the ledger in which this rank takes longer than the others do."""
+    excess: dict[str, list[float]] = defaultdict(list)
+    for ranks in steps:
+        parts = ledgers(ranks)
+        for name in OWN_PARTS:
+            others = statistics.median(item[name] for other, item in enumerate(parts) if other != rank)
+            excess[name].append(parts[rank][name] - others)
+    return max(OWN_PARTS, key=lambda name: statistics.median(excess[name]))
+
+
+def blame_cores(found: Straggler, without_core: Sequence[float], steps: Sequence[Sequence[Step]]) -> Straggler:
+    """Late because it was ready but had no core, more than the others: ``without_core``, each rank's share of time."""
+    others = statistics.median(share for rank, share in enumerate(without_core) if rank != found.rank)
+    excess = (without_core[found.rank] - others) * statistics.median(ranks[found.rank].seconds for ranks in steps)
+    return replace(found, cause=NO_CORE) if excess > found.seconds / 2 else found

@@ -1,0 +1,63 @@
+"""The steps of all ranks on one clock, each given once every rank has finished it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from gradsync.meter.ledger import Step, read_step
+from gradsync.record import Row
+
+
+class Timeline:
+    """Takes rows as they come, while the run goes on or long after it."""
+
+    def __init__(self, world_size: int) -> None:
+        self._world_size = world_size
+        self._kernels: dict[int, str] = {}
+        self._clocks: dict[int, list[Row]] = defaultdict(list)
+        self._open: dict[int, dict[int, Step]] = defaultdict(dict)
+
+    def add(self, rank: int, row: Row) -> list[Step] | None:
+        """The step of all ranks, rank by rank, if this row was the last missing one."""
+        if row["kind"] == "start":
+            self._kernels[rank] = row.get("kernel", "")
+        elif row["kind"] == "clock":
+            self._clocks[rank].append(row)
+        elif row["kind"] == "step" and "phases" in row:
+            ranks = self._open[row["step"]]
+            ranks[rank] = read_step(row, self._offset(rank, row["begin"]))
+            if len(ranks) == self._world_size:
+                del self._open[row["step"]]
+                return [ranks[rank] for rank in range(self._world_size)]
+        return None
+
+    def _offset(self, rank: int, time: float) -> float:
+        """Under one kernel there is one clock; else what the ping-pongs found, on a line from start to end."""
+        if self._kernels.get(rank) == self._kernels.get(0) or not self._clocks[rank]:
+            return 0.0
+        return interpolate(self._clocks[rank], time)
+
+
+def interpolate(clocks: Sequence[Row], time: float) -> float:
+    first, last = clocks[0], clocks[-1]
+    elapsed = last["time"] - first["time"]
+    share = (time - first["time"]) / elapsed if elapsed > 0 else 0.0
+    return first["offset"] + share * (last["offset"] - first["offset"])
+
+
+def whole_steps(ranks: list[list[Row]], first: int = 1, last: int | None = None) -> list[list[Step]]:
+    """Steps ``first`` to ``last`` of a run that has ended: those every rank has finished and measured."""
+    timeline = Timeline(len(ranks))
+    for rank, rows in enumerate(ranks):
+        for row in rows:
+            if row["kind"] in ("start", "clock"):
+                timeline.add(rank, row)
+    found = []
+    for rank, rows in enumerate(ranks):
+        for row in rows:
+            if row["kind"] == "step" and first <= row["step"] and (last is None or row["step"] <= last):
+                step = timeline.add(rank, row)
+                if step:
+                    found.append(step)
+    return found
