@@ -6,15 +6,15 @@ from gradsync.errors import InputError
 from gradsync.version import __version__
 
 if TYPE_CHECKING:
-    from gradsync.strategies import attach
+    from gradsync.strategies import Strategy, attach
 
-__all__ = ["InputError", "__version__", "attach"]
+__all__ = ["InputError", "Strategy", "__version__", "attach"]
 
 
 def __getattr__(name: str) -> Any:
-    """``gradsync.attach`` needs torch; importing it on first use keeps ``gradsync --help`` quick."""
-    if name == "attach":
-        from gradsync.strategies import attach
+    """These need torch; importing them on first use keeps ``gradsync --help`` quick."""
+    if name in ("Strategy", "attach"):
+        from gradsync import strategies
 
-        return attach
+        return getattr(strategies, name)
     raise AttributeError(f"module 'gradsync' has no attribute {name!r}")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+
+from torch import nn
+
 from gradsync import data, models, strategies, world
 from gradsync.comm import TorchComm
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.plugin import is_reference
+from gradsync.study.verify import Model, VerifyConfig
 
 
-def check(configs: list[RunConfig]) -> None:
-    """Builds once what every rank will build. The configs share their model and data."""
+def check(configs: list[RunConfig]) -> nn.Module:
+    """Builds once what every rank will build, and returns the model. The configs share it and the data."""
     for config in configs:
         resolved = config.resolved()
         assert resolved.strategy
@@ -22,6 +27,8 @@ def check(configs: list[RunConfig]) -> None:
         raise InputError(
             f"--loader-processes is for your own Datasets: {config.data} is batched in memory and needs none."
         )
+    if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise InputError("--tensorboard needs the package tensorboard: pip install 'gradsync[tensorboard]'.")
     samples = data.load(
         config.data,
         native=models.native_data(config.model),
@@ -29,7 +36,7 @@ def check(configs: list[RunConfig]) -> None:
         train_samples=config.train_samples,
         test_samples=config.test_samples,
     )
-    models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     if config.eval and not len(samples.test):
         raise InputError(f"{config.data} has no test samples: use --no-eval, or data that has.")
     workers = max(item.resolved().workers or 1 for item in configs)
@@ -37,3 +44,13 @@ def check(configs: list[RunConfig]) -> None:
         raise InputError(
             f"{workers} workers cannot share {len(samples.train)} training samples: use fewer workers or more data."
         )
+    return model
+
+
+def check_verify(config: VerifyConfig) -> tuple[dict[str, bool], Model]:
+    """The strategies to verify, each with whether it is lossy, and what to know of the model."""
+    names = config.strategies or [name for name in strategies.STRATEGIES if name != "local"]
+    module = check([config.run(name, workers) for name in names for workers in config.workers])
+    lossy = {name: strategies.find(name).lossy for name in names}
+    parameters = {name for name, _ in module.named_parameters()}
+    return lossy, Model(parameters, models.by_share(module, config.sync_bn))

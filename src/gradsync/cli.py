@@ -6,13 +6,14 @@ import json as jsons
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Union
 
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Compare, Data, Show, Train
+from gradsync.commands import Compare, Data, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, flag, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
@@ -45,7 +46,7 @@ def raise_terminated(*_: Any) -> NoReturn:
 
 def parse(argv: list[str]) -> Any:
     """Arguments to a command object; a --config file gives the defaults that flags then replace."""
-    argv = join_options(argv)
+    argv = split_lists(join_options(argv))
     commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
     file_options: dict[str, str] = {}
     if argv and argv[0] in commands and (file := config_file(argv)):
@@ -57,7 +58,9 @@ def parse(argv: list[str]) -> Any:
     parser = Union[  # noqa: UP007 - built at run time
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
+        Annotated[Verify, subcommand("verify")],
         Annotated[Show, subcommand("show")],
+        Annotated[Trace, subcommand("trace")],
         Annotated[Data, subcommand("data")],
     ]
     command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
@@ -82,6 +85,21 @@ def join_options(argv: list[str]) -> list[str]:
             raise InputError(f"--options.{name} needs a value: --options.{name} VALUE.")
         options += [name, value]
     return [*rest, "--options", *options] if options else rest
+
+
+def split_lists(argv: list[str]) -> list[str]:
+    """``verify --workers 2,3,4`` is the same as ``--workers 2 3 4``; likewise --strategies."""
+    lists = {"verify": ("--workers", "--strategies"), "compare": ("--strategies",)}.get(argv[0] if argv else "", ())
+    found: list[str] = []
+    inside = False
+    for item in argv:
+        name, equals, value = item.partition("=")
+        if item.startswith("--"):
+            inside = name in lists
+            found += [name, *value.split(",")] if inside and equals else [item]
+        else:
+            found += [part for part in item.split(",") if part] if inside else [item]
+    return found
 
 
 def config_file(argv: list[str]) -> Path | None:
@@ -109,8 +127,12 @@ def dispatch(command: Any) -> int:
         return train([command.run], command.json, many=False)
     if isinstance(command, Compare):
         return compare(command)
+    if isinstance(command, Verify):
+        return verify(command)
     if isinstance(command, Show):
         return show(command)
+    if isinstance(command, Trace):
+        return trace(command)
     from gradsync.cli_data import data
 
     return data(command.action)
@@ -128,6 +150,7 @@ def train(configs: list[RunConfig], json: bool, many: bool) -> int:
     """Run one config or several, then print the table of what they did."""
     from gradsync.check import check
     from gradsync.report.console import make_console
+    from gradsync.report.ledger import by_strategy
     from gradsync.report.progress import Watch
     from gradsync.report.summary import failure_text, runs_table
     from gradsync.study.compare import compare
@@ -144,6 +167,9 @@ def train(configs: list[RunConfig], json: bool, many: bool) -> int:
     else:
         console.print()
         console.print(runs_table(runs, console.width))
+        if ledger := by_strategy(runs):
+            console.print()
+            console.print(ledger)
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
 
@@ -155,8 +181,48 @@ def exit_code(run: Run) -> int:
     return 128 + signal.Signals[stopped_by] if stopped_by else 1
 
 
+def verify(command: Verify) -> int:
+    from gradsync.check import check_verify
+    from gradsync.report.console import make_console
+    from gradsync.report.progress import WatchMany
+    from gradsync.report.verify import conclusion, findings_table
+    from gradsync.study.verify import verify
+
+    config = command.run
+    strategies, model = check_verify(config)
+    console = make_console(command.json)
+    watch = WatchMany(console, 1 + len(strategies) * len(config.workers))
+    folder, findings = verify(config, strategies, model, watch)
+    if command.json:
+        print_json([asdict(item) for item in findings], many=True)
+    else:
+        console.print(findings_table(findings, config))
+        console.print(f"\n{conclusion(findings)}\n{folder}", markup=False, soft_wrap=True)
+    return int(any(item.verdict in ("wrong", "failed") for item in findings))
+
+
+def trace(command: Trace) -> int:
+    from gradsync.meter.trace import trace
+    from gradsync.record import rank_files, rank_rows
+
+    run = read_run(command.run)
+    path = command.out or run.folder / "trace.json"
+    ranks = rank_rows(run.folder, len(rank_files(run.folder)))
+    if not any("phases" in row for rows in ranks for row in rows):
+        raise InputError(f"{run.folder} has no stamps to draw: it was not measured, or ended before its first step.")
+    try:
+        path.write_text(jsons.dumps(trace(ranks, command.last)), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}.") from None
+    steps = max(row["step"] for rows in ranks for row in rows if row["kind"] == "step")
+    shown = f"steps 1 to {command.last} of {steps} (--last)" if steps > command.last else f"{steps} steps"
+    print(f"{path}: {shown}. Open it in ui.perfetto.dev or chrome://tracing.")
+    return 0
+
+
 def show(command: Show) -> int:
     from gradsync.report.console import make_console
+    from gradsync.report.ledger import by_rank, measured
     from gradsync.report.summary import failure_text, runs_table
 
     runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
@@ -165,6 +231,9 @@ def show(command: Show) -> int:
         return 0
     console = make_console(json=False)
     console.print(runs_table(runs, console.width))
+    for run in runs if command.ledger else ():
+        console.print()
+        console.print(by_rank(run) if measured(run) else f"{run.folder}: no ledger: it was not measured.")
     for run in runs:
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)

@@ -8,16 +8,16 @@ from typing import Any
 
 from rich.table import Table
 
-from gradsync.commands import Fetch, List, Verify
+from gradsync.commands import Fetch, List, VerifyData
 from gradsync.data import FILE_SETS, data_folder, find_files
 from gradsync.errors import InputError
 from gradsync.report.console import make_console
 
 
-def data(action: Fetch | Verify | List) -> int:
+def data(action: Fetch | VerifyData | List) -> int:
     if isinstance(action, Fetch):
         return fetch(action)
-    if isinstance(action, Verify):
+    if isinstance(action, VerifyData):
         return verify(action)
     return list_sets(action)
 
@@ -32,7 +32,7 @@ def fetch(command: Fetch) -> int:
     return 0
 
 
-def verify(command: Verify) -> int:
+def verify(command: VerifyData) -> int:
     """0 if all that was asked for is here and right, else 1."""
     folder = data_folder()
     names = command.names or [name for name, files in FILE_SETS.items() if files.locate(folder)]

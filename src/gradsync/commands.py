@@ -10,6 +10,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg, subcommand
 
 from gradsync.config import RunConfig
 from gradsync.study.compare import CompareConfig
+from gradsync.study.verify import VerifyConfig
 
 Json = FlagCreatePairsOff[bool]
 
@@ -47,8 +48,35 @@ class Show:
     runs: Positional[tuple[Path, ...]] = (Path("runs"),)
     """Run folders, or folders of them."""
 
+    ledger: FlagCreatePairsOff[bool] = False
+    """Also print where the time and the bytes of each run went, rank by rank, with bars."""
+
     json: Json = False
     """Print the summaries as JSON."""
+
+
+@dataclass(kw_only=True)
+class Verify:
+    """Prove that N workers compute what one computes: exit code 1 if a strategy is wrong."""
+
+    run: Annotated[VerifyConfig, arg(name="")] = field(default_factory=VerifyConfig)
+
+    json: Json = False
+    """Print the findings as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Trace:
+    """Write a run as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing."""
+
+    run: Positional[Path]
+    """The run folder."""
+
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Where to write it. Default: trace.json in the run folder."""
+
+    last: int = 100
+    """Up to which step: a hundred steps of four ranks are some 10 MB."""
 
 
 @dataclass(kw_only=True)
@@ -63,7 +91,7 @@ class Fetch:
 
 
 @dataclass(kw_only=True)
-class Verify:
+class VerifyData:
     """Check the hashes of the data sets that are here."""
 
     names: Positional[tuple[str, ...]] = ()
@@ -84,6 +112,6 @@ class Data:
 
     action: (
         Annotated[Fetch, subcommand("fetch")]
-        | Annotated[Verify, subcommand("verify")]
+        | Annotated[VerifyData, subcommand("verify")]
         | Annotated[List, subcommand("list")]
     )

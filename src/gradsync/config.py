@@ -32,7 +32,7 @@ ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
 
 @dataclass(kw_only=True)
 class Settings:
-    """Everything about a run except how its workers agree."""
+    """Everything about a run except how many workers there are and how they agree."""
 
     model: str = "vgg11"
     """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
@@ -57,9 +57,6 @@ class Settings:
 
     loader_processes: int = 0
     """Loader processes per worker for your own Datasets; the built-in sets need none."""
-
-    workers: int | None = None
-    """Processes that share each batch. Default: 1 for local, else 2."""
 
     batch_size: int | None = None
     """Samples per step over all workers, split evenly. Default: 64."""
@@ -127,7 +124,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_types(self)
         parse_injection(self.inject)
-        for name in ("workers", "batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every"):
+        for name in ("batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every"):
             at_least(self, name, 1)
         for name in ("train_samples", "test_samples"):
             at_least(self, name, 1)
@@ -140,16 +137,20 @@ class Settings:
 
 @dataclass(kw_only=True)
 class RunConfig(Settings):
-    """One run: the settings, and one way for the workers to agree."""
+    """One run: the settings, the workers, and one way for them to agree."""
+
+    workers: int | None = None
+    """Processes that share each batch. Default: 1 for local, else 2."""
 
     strategy: str | None = None
-    """local, gather-scatter, all-reduce or ddp. Default: local with one worker, else ddp."""
+    """local, gather-scatter, all-reduce, ddp, or your own: file.py:Class. Default: local for one worker, else ddp."""
 
     options: dict[str, str] = field(default_factory=dict)
     """Options of the strategy, one flag each: --options.bucket-mb 25 (ddp)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        at_least(self, "workers", 1)
         self.options = as_text(self.options)
 
     def resolved(self) -> RunConfig:

@@ -88,6 +88,11 @@ def rank_file(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank}.jsonl"
 
 
+def rank_files(folder: Path) -> dict[int, Path]:
+    """The ranks that have written so far."""
+    return {int(path.stem.removeprefix("rank-")): path for path in sorted(folder.glob("rank-*.jsonl"))}
+
+
 def read_rows(path: Path) -> Iterator[Row]:
     """Every whole row; the last line of a killed process may be half written."""
     if not path.exists():

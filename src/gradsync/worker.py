@@ -33,6 +33,7 @@ from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.plugin import users_traceback
 from gradsync.record import RankLog, log_file
 from gradsync.train import checkpoint, optim
+from gradsync.train.graph import write_graph
 from gradsync.train.precision import PRECISIONS
 from gradsync.train.trainer import LossNotFinite, Plan, train
 
@@ -134,6 +135,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     if not loader.steps_per_epoch:
         raise InputError(f"{here.size} workers cannot share {len(samples.train)} training samples.")
+    if config.tensorboard and here.rank == 0:
+        write_graph(model, next(iter(loader.test())).inputs[:1].to(device), folder)
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.

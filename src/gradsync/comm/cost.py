@@ -1,4 +1,4 @@
-"""What a collective puts on the wire, in closed form: bytes per rank for ``size`` ranks and a payload of ``count`` bytes."""
+"""What a collective of ``count`` bytes puts on the wire at each of ``size`` ranks, in closed form."""
 
 from __future__ import annotations
 

@@ -28,9 +28,7 @@ Kind = Literal["gradients", "parameters", "buffers", "control"]
 class TorchComm:
     """One rank's end of the process group. ``link_delay``: seconds every message of this rank leaves late."""
 
-    def __init__(
-        self, rank: int = 0, size: int = 1, meter: Stopwatch | None = None, link_delay: float = 0.0
-    ) -> None:
+    def __init__(self, rank: int = 0, size: int = 1, meter: Stopwatch | None = None, link_delay: float = 0.0) -> None:
         self.rank = rank
         self.size = size
         self.meter = meter or Stopwatch()
@@ -68,9 +66,7 @@ class TorchComm:
         """In place: what ``source`` holds, on every rank."""
         if self.size > 1:
             mine = self.rank == source
-            with self._stamped(
-                "broadcast", kind, sent=tensor.nbytes * mine, received=tensor.nbytes * (not mine)
-            ):
+            with self._stamped("broadcast", kind, sent=tensor.nbytes * mine, received=tensor.nbytes * (not mine)):
                 dist.broadcast(flat(tensor), src=source)
 
     def gather(

@@ -73,9 +73,9 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
             ends = [row["time"] for rows in ranks for row in rows if row["kind"] == "end"]
             others_to_come = folder != folders[-1]
             completed = len(ends) == len(ranks) and (others_to_come or outcome == Outcome())
-            error = None if completed else explain(outcome, ranks, folder)
             end = max(ends) if completed else ended
-            summary = summarize(run_config, ranks, error, end - begin)
+            reason = None if completed else explain(outcome, ranks, folder)
+            summary = summarize(run_config, ranks, reason, end - begin)
             write_json(folder / "summary.json", summary)
             runs.append(Run(folder, config.to_dict(), summary))
             if not completed:

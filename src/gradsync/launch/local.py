@@ -23,7 +23,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
-    """Start ``config.workers`` ranks for the runs in these folders and wait. If one fails, the agent ends the others."""
+    """Start ``config.workers`` ranks for these runs and wait. If one fails, the agent ends the others."""
     from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher import LaunchConfig, elastic_launch

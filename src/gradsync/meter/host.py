@@ -51,11 +51,13 @@ class HostSampler:
 
     def _sample(self) -> dict[str, Any]:
         counts = self._counter.read() if self._counter else None
+        memory = self._process.memory_info().rss
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE
         return {
             "time": time.monotonic(),
             "cpu_seconds": sum(self._process.cpu_times()[:2]),
-            "memory_bytes": self._process.memory_info().rss,
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE,
+            "memory_bytes": memory,
+            "peak_memory_bytes": max(memory, peak),  # the kernel keeps the two counts a little apart
             "run_delay_seconds": run_delay(),
             "sent_bytes": counts.sent if counts else None,
             "received_bytes": counts.received if counts else None,

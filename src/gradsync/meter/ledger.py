@@ -7,8 +7,8 @@ The parts of a step on the training thread:
     wire   from then to the end of the collective
     other  everything else: averaging, packing, clearing gradients, writing the record
 
-Beside them ``hidden_comm``: communication that ran while the training thread computed. wait + wire + hidden_comm is the
-time in which a collective was under way.
+Beside them ``hidden_comm``: communication that ran while the training thread computed. wait + wire + hidden_comm is
+the time in which a collective was under way.
 """
 
 from __future__ import annotations

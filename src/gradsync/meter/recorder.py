@@ -90,7 +90,8 @@ class Recorder(Stopwatch):
         return calls
 
     def end(self) -> dict[str, Any]:
-        begin, end = self._begin, self._clock.end()
+        begin = round(self._begin, DIGITS)  # rounded first, so that one step ends where the next begins
+        end = round(self._clock.end(), DIGITS)
 
         def offset(stamp: Stamp) -> float:
             return round(self._clock.seconds(stamp) - begin, DIGITS)
@@ -98,12 +99,14 @@ class Recorder(Stopwatch):
         calls = self.take_calls()
         row = {
             "seconds": round(end - begin, DIGITS),
-            "begin": round(begin, DIGITS),
+            "begin": begin,
             "phases": [[name, offset(stamp)] for name, stamp in self._phases],
             "first_collective": self._first_call,
             "collectives": [
-                [call.operation, call.kind, call.sent, call.received, offset(call.start), offset(call.end)]
-                + [int(call.overlapped)]
+                [
+                    *(call.operation, call.kind, call.sent, call.received),
+                    *(offset(call.start), offset(call.end), int(call.overlapped)),
+                ]
                 for call in calls
             ],
         }

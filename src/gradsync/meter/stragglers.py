@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from gradsync.meter.ledger import OWN_PARTS, Step, ledgers
 
 WINDOW = 20  # steps looked at while a run goes on
+FEWEST = 5  # steps it takes to say anything
+SIGMAS = 3
 SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a millisecond, is not worth a word
 
 COMPUTING = ("forward", "backward", "drain")
@@ -37,14 +39,16 @@ def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
     """The rank that is last in more than half of the steps (each a list of all ranks), if it costs anything.
 
     What a rank makes the others wait, less what they make it wait, must be a tenth of a step or more in more than
-    half of the steps: of two equal ranks, one is always last in about half of them.
+    half of the steps, and too much to be chance: of two equal ranks, one is always last in half of the steps.
     """
-    if not steps or len(steps[0]) < 2:
+    if len(steps) < FEWEST or len(steps[0]) < 2:
         return None
     delays = [delays_caused(ranks) for ranks in steps]
-    usual = statistics.median(step.seconds for ranks in steps for step in ranks)
+    enough = max(SHARE * statistics.median(step.seconds for ranks in steps for step in ranks), SECONDS)
     for rank in range(len(steps[0])):
-        if statistics.median(2 * caused[rank] - sum(caused) for caused in delays) >= max(SHARE * usual, SECONDS):
+        net = [2 * caused[rank] - sum(caused) for caused in delays]
+        chance = SIGMAS * statistics.stdev(net) / len(net) ** 0.5
+        if statistics.median(net) >= enough and statistics.fmean(net) > chance:
             late = [caused[rank] for caused in delays if caused[rank] == max(caused)]
             return Straggler(rank, len(late), len(steps), statistics.median(late), cause(rank, steps))
     return None
@@ -89,7 +93,7 @@ def cause(rank: int, steps: Sequence[Sequence[Step]]) -> str:
 
 
 def blame_cores(found: Straggler, without_core: Sequence[float], steps: Sequence[Sequence[Step]]) -> Straggler:
-    """Late because it was ready but had no core, more than the others: ``without_core``, each rank's share of time."""
+    """Late because it was ready but had no core; ``without_core``: for which share of the time, per rank."""
     others = statistics.median(share for rank, share in enumerate(without_core) if rank != found.rank)
     excess = (without_core[found.rank] - others) * statistics.median(ranks[found.rank].seconds for ranks in steps)
     return replace(found, cause=NO_CORE) if excess > found.seconds / 2 else found

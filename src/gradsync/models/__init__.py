@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from gradsync.errors import InputError, unknown
 from gradsync.models.alexnet import alexnet
@@ -94,6 +96,16 @@ def fitting(shape: Shape) -> list[str]:
 
 def by(shape: Shape) -> str:
     return "×".join(map(str, shape))
+
+
+def by_share(module: nn.Module, sync_bn: bool) -> list[str]:
+    """What the model computes differently when a batch is shared out: then N workers are not one, by design."""
+    found = []
+    if not sync_bn and any(isinstance(part, _BatchNorm) for part in module.modules()):
+        found.append("BatchNorm normalises each worker's share by itself (--sync-bn, --norm none)")
+    if any(isinstance(part, _DropoutNd) and part.p > 0 for part in module.modules()):
+        found.append("dropout draws differ between workers")
+    return found
 
 
 def count_parameters(module: nn.Module) -> int:

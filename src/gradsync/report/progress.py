@@ -1,12 +1,11 @@
-"""How far a run is, read from rank 0's rows as they are written: a bar on a terminal, lines in a pipe."""
+"""How far a run is, read from the ranks' rows as they are written: a bar on a terminal, lines in a pipe."""
 
 from __future__ import annotations
 
-import json
-import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -15,32 +14,27 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 
-from gradsync.record import Row, rank_file
+from gradsync.meter.ledger import Step
+from gradsync.meter.stragglers import WINDOW, find
+from gradsync.meter.timeline import Timeline
+from gradsync.record import Row, read_run
+from gradsync.report.follow import Listener, following
 
-POLL_SECONDS = 0.25  # often enough for the eye, rare enough not to be felt by the training
+COLUMNS = (
+    SpinnerColumn(),
+    TextColumn("{task.description}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("{task.fields[facts]}"),
+    TimeRemainingColumn(),
+)
+
 RECENT_STEPS = 10
-
-
-class Follower:
-    """The rows that have come since the last look."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-
-    def new_rows(self) -> list[Row]:
-        if not self._path.exists():
-            return []
-        with open(self._path, "rb") as file:
-            file.seek(self._offset)
-            data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
 
 
 class Pace:
@@ -94,6 +88,24 @@ def step_line(pace: Pace, row: Row) -> str:
     )
 
 
+class Lateness:
+    """Whether one rank keeps the others waiting, over the last steps."""
+
+    def __init__(self) -> None:
+        self._timeline: Timeline | None = None
+        self._steps: deque[list[Step]] = deque(maxlen=WINDOW)
+
+    def add(self, rank: int, row: Row) -> None:
+        if row["kind"] == "start" and self._timeline is None:
+            self._timeline = Timeline(row["world_size"])
+        if self._timeline and (step := self._timeline.add(rank, row)):
+            self._steps.append(step)
+
+    def __str__(self) -> str:
+        found = find(self._steps) if len(self._steps) == WINDOW else None
+        return f"; {found}" if found else ""
+
+
 class Lines:
     """One plain line every ``log_every`` steps."""
 
@@ -101,18 +113,26 @@ class Lines:
         self._console = console
         self._every = log_every
         self._pace: Pace | None = None
+        self._lateness = Lateness()
+        self._due: list[str] = []
 
-    def show(self, row: Row) -> None:
+    def show(self, rank: int, row: Row) -> None:
+        self._lateness.add(rank, row)
+        if rank:
+            return
         if row["kind"] == "start":
             self._pace = Pace(row)
-            self._print(headline(row))
+            self._due.append(headline(row))
         elif row["kind"] == "step" and self._pace:
             self._pace.add(row)
             if row["step"] % self._every == 0:
-                self._print(step_line(self._pace, row))
+                self._due.append(step_line(self._pace, row))
 
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+    def refresh(self) -> None:
+        """Print what is due, now that all ranks have been heard."""
+        due, self._due = self._due, []
+        for line in due:
+            self._console.print(f"{line}{self._lateness if line is due[-1] else ''}", markup=False, soft_wrap=True)
         self._console.file.flush()
 
 
@@ -124,18 +144,28 @@ class Bar:
         self._progress = progress
         self._task = progress.add_task("starting", total=None, facts="")
         self._pace: Pace | None = None
+        self._row: Row | None = None
+        self._lateness = Lateness()
 
-    def show(self, row: Row) -> None:
+    def show(self, rank: int, row: Row) -> None:
+        self._lateness.add(rank, row)
+        if rank:
+            return
         if row["kind"] == "start":
             self._pace = Pace(row)
             self._console.print(headline(row), markup=False)
             self._progress.update(self._task, description=row["strategy"], total=row["steps"])
         elif row["kind"] == "step" and self._pace:
             self._pace.add(row)
-            facts = f"loss {loss_text(row)}  {self._pace.samples_per_second:,.0f} samples/s"
-            self._progress.update(self._task, completed=row["step"], facts=facts)
-            if row["step"] == self._pace.start["steps"]:
-                self._progress.update(self._task, description="testing")
+            self._row = row
+
+    def refresh(self) -> None:
+        if not (self._row and self._pace):
+            return
+        facts = f"loss {loss_text(self._row)}  {self._pace.samples_per_second:,.0f} samples/s{self._lateness}"
+        self._progress.update(self._task, completed=self._row["step"], facts=facts)
+        if self._row["step"] == self._pace.start["steps"]:
+            self._progress.update(self._task, description="testing")
 
 
 class Watch:
@@ -147,44 +177,65 @@ class Watch:
 
     @contextmanager
     def __call__(self, folder: Path) -> Iterator[None]:
-        if not self._console.is_terminal:
-            with following(folder, Lines(self._console, self._log_every)):
+        with ExitStack() as stack:
+            listeners: list[Listener] = []
+            if read_run(folder).config.get("tensorboard"):
+                from gradsync.report.tensorboard import EventFiles
+
+                listeners.append(stack.enter_context(EventFiles(folder)))
+            if self._console.is_terminal:
+                progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
+                listeners.append(Bar(self._console, stack.enter_context(progress)))
+            else:
+                listeners.append(Lines(self._console, self._log_every))
+            with following(folder, listeners):
                 yield
-            return
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TimeRemainingColumn(),
-        )
-        with (
-            Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as progress,
-            following(folder, Bar(self._console, progress)),
-        ):
+
+
+class WatchMany:
+    """Call with the folders of runs that are made in turn: which of them is under way."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self._console = console
+        self._runs = runs
+        self._done = 0
+
+    @contextmanager
+    def __call__(self, *folders: Path) -> Iterator[None]:
+        progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
+        with ExitStack() as stack:
+            if self._console.is_terminal:
+                stack.enter_context(progress)
+            task = progress.add_task("starting", total=self._runs, completed=self._done, facts="")
+            for folder in folders:
+                stack.enter_context(following(folder, [Ends(self, progress, task)]))
             yield
 
+    def begun(self, row: Row, progress: Progress, task: TaskID) -> None:
+        name = f"{row['strategy']}, {row['world_size']} worker{'s' * (row['world_size'] > 1)}"
+        progress.update(task, description=name)
+        if not self._console.is_terminal:
+            self._console.print(f"run {self._done + 1} of {self._runs}: {name}", markup=False, soft_wrap=True)
+            self._console.file.flush()
 
-@contextmanager
-def following(folder: Path, display: Lines | Bar) -> Iterator[None]:
-    """A thread that hands rank 0's new rows to the display until the block ends, then the last ones."""
-    follower = Follower(rank_file(folder, 0))
-    ended = threading.Event()
+    def ended(self, progress: Progress, task: TaskID) -> None:
+        self._done += 1
+        progress.update(task, completed=self._done)
 
-    def follow() -> None:
-        while True:
-            last = ended.wait(POLL_SECONDS)
-            with suppress(OSError):  # the reader of a pipe may have gone; the run goes on
-                for row in follower.new_rows():
-                    display.show(row)
-            if last:
-                return
 
-    thread = threading.Thread(target=follow, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+@dataclass(frozen=True)
+class Ends:
+    """Listens to one of many runs."""
+
+    watch: WatchMany
+    progress: Progress
+    task: TaskID
+
+    def show(self, rank: int, row: Row) -> None:
+        if rank == 0 and row["kind"] == "start":
+            self.watch.begun(row, self.progress, self.task)
+        elif rank == 0 and row["kind"] == "end":
+            self.watch.ended(self.progress, self.task)
+
+    def refresh(self) -> None:
+        pass

@@ -14,6 +14,7 @@ from gradsync import world
 from gradsync.comm import TorchComm
 from gradsync.config import Buffers
 from gradsync.errors import InputError, unknown
+from gradsync.plugin import is_reference, resolve
 from gradsync.strategies import sync_batchnorm
 from gradsync.strategies.all_reduce import AllReduce
 from gradsync.strategies.base import Strategy
@@ -70,8 +71,14 @@ def make(
 
 
 def find(name: str) -> type[Strategy]:
+    """By name, or the user's own as package.module:Class or path/file.py:Class."""
+    if is_reference(name):
+        found: Any = resolve(name, "strategy")
+        if not (isinstance(found, type) and issubclass(found, Strategy)):
+            raise InputError(f"--strategy {name} is not a strategy: it must be a class made from gradsync.Strategy.")
+        return found
     if name not in STRATEGIES:
-        raise unknown("strategy", name, STRATEGIES)
+        raise unknown("strategy", name, STRATEGIES, "Or your own as path/file.py:Class.")
     return STRATEGIES[name]
 
 
@@ -80,7 +87,9 @@ def option_types(name: str) -> dict[str, type]:
     constructor = find(name).__init__
     hints = get_type_hints(constructor)
     keywords = [p.name for p in inspect.signature(constructor).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    return {keyword.replace("_", "-"): plain_type(hints[keyword]) for keyword in keywords if keyword != "buffers"}
+    return {
+        keyword.replace("_", "-"): plain_type(hints.get(keyword, str)) for keyword in keywords if keyword != "buffers"
+    }
 
 
 def plain_type(hint: Any) -> type:

@@ -23,7 +23,7 @@ class Strategy:
 
     default_buffers: ClassVar[Buffers] = "local"
     lossy: ClassVar[bool] = False
-    """Whether N workers compute something else than one worker by design; ``verify`` then gives no verdict but a distance."""
+    """N workers compute something else than one, by design: ``verify`` gives a distance and no pass."""
 
     def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm

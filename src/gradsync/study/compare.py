@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from gradsync import launch
-from gradsync.config import RunConfig, Settings, as_text
+from gradsync.config import RunConfig, Settings, as_text, at_least
 from gradsync.errors import InputError
 from gradsync.record import Run
 
@@ -17,6 +17,9 @@ FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 class CompareConfig(Settings):
     """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
 
+    workers: int | None = None
+    """Processes that share each batch, except with local. Default: 2."""
+
     strategies: tuple[str, ...] = FOUR_WAYS
     """The strategies to compare, in this order."""
 
@@ -25,6 +28,7 @@ class CompareConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        at_least(self, "workers", 1)
         self.options = as_text(self.options)
         if not self.strategies:
             raise InputError("--strategies is empty: name at least one.")
@@ -46,7 +50,8 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
         shared |= {"batch_size": config.batch_per_worker * workers, "batch_per_worker": None}
     return [
         RunConfig(
-            **shared | {"workers": 1 if strategy == "local" else workers},
+            **shared,
+            workers=1 if strategy == "local" else workers,
             strategy=strategy,
             options={name: value for name, value in config.options.items() if name in option_names[strategy]},
         )

@@ -1,0 +1,72 @@
+"""Rows of all ranks as they are written, handed to whoever wants to show them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from gradsync.record import Row, rank_files
+
+POLL_SECONDS = 0.25  # often enough for the eye, rare enough not to be felt by the training
+
+
+class Listener(Protocol):
+    def show(self, rank: int, row: Row) -> None:
+        """A row has come."""
+
+    def refresh(self) -> None:
+        """These were all for now."""
+
+
+class Follower:
+    """The rows that have come since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new_rows(self) -> list[Row]:
+        if not self._path.exists():
+            return []
+        with open(self._path, "rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+@contextmanager
+def following(folder: Path, listeners: Sequence[Listener]) -> Iterator[None]:
+    """A thread that hands new rows to the listeners until the block ends, then the last ones."""
+    followers: dict[int, Follower] = {}
+    ended = threading.Event()
+
+    def look() -> None:
+        for rank, path in rank_files(folder).items():
+            follower = followers.setdefault(rank, Follower(path))
+            for row in follower.new_rows():
+                for listener in listeners:
+                    listener.show(rank, row)
+        for listener in listeners:
+            listener.refresh()
+
+    def follow() -> None:
+        while True:
+            last = ended.wait(POLL_SECONDS)
+            with suppress(OSError):  # the reader of a pipe may have gone; the run goes on
+                look()
+            if last:
+                return
+
+    thread = threading.Thread(target=follow, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,185 @@
+"""Where the time and the bytes went, as tables with bars: per strategy, or per rank of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from gradsync.meter.ledger import HIDDEN, PARTS
+from gradsync.meter.stragglers import Straggler
+from gradsync.record import Run
+
+NOTHING = "–"
+BAR = 60  # characters for the longest
+
+# A letter for pipes, a colour for terminals. Colours that stay apart for colour-blind readers (Okabe and Ito).
+LOOK = {
+    "data": ("d", "#E69F00"),
+    "copy": ("c", "#F0E442"),
+    "forward": ("f", "#56B4E9"),
+    "backward": ("b", "#0072B2"),
+    "wait": ("-", "#D55E00"),
+    "wire": ("~", "#CC79A7"),
+    "optimizer": ("o", "#009E73"),
+    "other": (".", "#999999"),
+}
+
+HEADINGS = {"forward": "for-\nward", "backward": "back-\nward", "optimizer": "opti-\nmizer"}
+
+Named = tuple[str, dict[str, Any]]
+
+
+def plain_table(title: str, columns: Iterable[str], caption: str) -> Table:
+    """The first column is for names. Narrow enough for 80 columns."""
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 0, 0, 1)
+    table.add_column("", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def time_table(items: Sequence[Named], title: str) -> Group:
+    """One line of milliseconds and one bar for each; ``items``: name and ledger in seconds."""
+    caption = "wait: for the last rank to arrive; wire: from then on; hidden: communication behind computing."
+    table = plain_table(title, [*(HEADINGS.get(name, name) for name in PARTS), "= step", "hid-\nden"], caption)
+    for name, ledger in items:
+        total = sum(ledger[part] for part in PARTS)
+        table.add_row(
+            name, *(milliseconds(value) for value in [*(ledger[part] for part in PARTS), total, ledger[HIDDEN]])
+        )
+    return Group(table, Text(), bars(items), legend())
+
+
+def milliseconds(seconds: float) -> str:
+    value = seconds * 1e3
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def bars(items: Sequence[Named]) -> Text:
+    longest = max(sum(ledger[part] for part in PARTS) for _, ledger in items)
+    width = max(len(name) for name, _ in items)
+    text = Text()
+    for name, ledger in items:
+        text.append(f" {name:<{width}} ")
+        for part, count in zip(PARTS, cells([ledger[part] / longest * BAR for part in PARTS]), strict=True):
+            letter, colour = LOOK[part]
+            text.append(letter * count, style=f"{colour} reverse")
+        text.append("\n")
+    return text
+
+
+def cells(lengths: Sequence[float]) -> list[int]:
+    """Whole cells for each part; rounding is carried along, so that the bar as a whole has the right length."""
+    counts, end, drawn = [], 0.0, 0
+    for length in lengths:
+        end += length
+        counts.append(max(0, round(end) - drawn))
+        drawn += counts[-1]
+    return counts
+
+
+def legend() -> Text:
+    text = Text(" ")
+    for part in PARTS:
+        letter, colour = LOOK[part]
+        text.append(letter, style=f"{colour} reverse")
+        text.append(f" {part}  ")
+    return text
+
+
+def host_table(items: Sequence[Named], heading: str = "") -> Table:
+    """Bytes per step and the host's share; ``items``: name and a rank of summary.json, with its number of steps."""
+    has_gpu = any("gpu_peak_memory_bytes" in rank for _, rank in items)
+    table = plain_table(
+        "MB a step, and the host",
+        ["pay-\nload", "sent", "re-\nceived", "closed\nform", "over-\nhead", "CPU", "no free\ncore", "peak\nmemory"]
+        + (["GPU", "GPU\nmemory"] if has_gpu else []),
+        "payload: handed to collectives; sent, received: counted by the kernel "
+        f"({sources(items)}); closed form: of sent; CPU: 100 % is one core; no free core: ready but not running.",
+    )
+    for name, rank in items:
+        network, payload, steps = rank["network"] or {}, rank["payload"] or {}, rank["steps"]
+        closed_form = network.get("closed_form") or {}
+        table.add_row(
+            name,
+            megabytes(payload.get("sent_bytes"), steps),
+            megabytes(network.get("sent_bytes"), steps),
+            megabytes(network.get("received_bytes"), steps),
+            megabytes(closed_form.get("sent_bytes"), steps),
+            percent(network.get("overhead_percent"), "+.1f"),
+            percent(rank["cpu_percent"]),
+            percent(rank["run_delay_percent"]),
+            memory(rank["peak_memory_bytes"]),
+            *([percent(rank.get("gpu_utilization")), memory(rank.get("gpu_peak_memory_bytes"))] if has_gpu else []),
+        )
+    table.columns[0].header = heading
+    return table
+
+
+def sources(items: Sequence[Named]) -> str:
+    found = {network["source"] for _, rank in items if (network := rank["network"])}
+    return "; ".join(sorted(found)) or "not counted here"
+
+
+def megabytes(count: float | None, steps: int) -> str:
+    if count is None or not steps:
+        return NOTHING
+    value = count / steps / 1e6
+    return f"{value:.3f}" if value < 10 else f"{value:,.1f}"
+
+
+def memory(count: float | None) -> str:
+    return NOTHING if count is None else f"{count / 1e6:,.0f} MB"
+
+
+def percent(value: float | None, form: str = ".0f") -> str:
+    return NOTHING if value is None else f"{value:{form}} %"
+
+
+def measured(run: Run) -> dict[str, Any] | None:
+    """The figures of a run that has a ledger."""
+    return run.summary if run.summary and run.summary.get("ledger") else None
+
+
+def by_strategy(runs: Sequence[Run]) -> Group | None:
+    """Time as the mean over the ranks of each run; bytes of ranks 0 and 1, as rank 0 may have a part of its own."""
+    found = [(run, figures) for run in runs if (figures := measured(run))]
+    if not found:
+        return None
+    names = [name_of(figures, [item for _, item in found]) for _, figures in found]
+    title = "Where the time of a step went, in ms: mean of steps 2 to 40 and of all ranks"
+    named = list(zip(names, (figures for _, figures in found), strict=True))
+    time = time_table([(name, figures["ledger"]) for name, figures in named], title)
+    host = host_table(
+        [(f"{name} · {rank['rank']}", rank) for name, figures in named for rank in figures["ranks"][:2]],
+        "strategy · rank",
+    )
+    return Group(time, Text(), host, *(note(figures) for _, figures in found if figures["straggler"]))
+
+
+def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> str:
+    """The strategy, with its workers where the same one appears twice."""
+    same = [item for item in all_figures if item["strategy"] == figures["strategy"]]
+    return figures["strategy"] if len(same) == 1 else f"{figures['strategy']} × {figures['world_size']}"
+
+
+def by_rank(run: Run) -> Group:
+    figures = measured(run)
+    assert figures
+    title = (
+        f"{figures['strategy']}: {figures['model']}, {figures['world_size']} workers · "
+        "where the time of a step went, in ms: mean of steps 2 to 40"
+    )
+    ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]
+    time = time_table([(name, rank["ledger"]) for name, rank in ranks], title)
+    return Group(time, Text(), host_table(ranks), *([note(figures)] if figures["straggler"] else []))
+
+
+def note(figures: dict[str, Any]) -> Text:
+    return Text(f"\n{figures['strategy']}: {Straggler(**figures['straggler'])}.")

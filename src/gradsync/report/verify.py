@@ -1,0 +1,46 @@
+"""The equivalence certificate as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from gradsync.study.verify import Finding, VerifyConfig
+
+STYLE = {"exact": "green", "equal to rounding": "green", "wrong": "bold red", "failed": "bold red"}
+YES = {True: "yes", False: "no", None: "–"}
+
+
+def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
+    work = f"{config.model}, {config.steps} steps of {config.batch_size} samples in {config.precision}"
+    table = Table(title=f"{work}, against one process", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("strategy", overflow="fold")
+    table.add_column("work-\ners", justify="right")
+    table.add_column("largest\ndistance", justify="right")
+    table.add_column("same bits on\nall ranks")
+    table.add_column("verdict")
+    table.add_column("what differs, and why", overflow="fold")
+    for item in findings:
+        table.add_row(
+            item.strategy,
+            str(item.workers),
+            "–" if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
+            YES[item.same_bits],
+            item.verdict,
+            item.differs,
+            style=STYLE.get(item.verdict, ""),
+        )
+    return table
+
+
+def conclusion(findings: Sequence[Finding]) -> str:
+    """One sentence."""
+    bad = [item for item in findings if item.verdict in ("wrong", "failed")]
+    if bad:
+        names = ", ".join(f"{item.strategy} on {item.workers}" for item in bad)
+        return f"{len(bad)} of {len(findings)} do not compute the model of one process: {names}."
+    by_design = sum(item.verdict == "approximate by design" for item in findings)
+    rest = f"; {by_design} are approximate by design, which is no pass" if by_design else ""
+    return f"{len(findings) - by_design} of {len(findings)} compute the model of one process{rest}."

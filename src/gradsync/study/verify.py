@@ -1,0 +1,174 @@
+"""The equivalence certificate: do N workers compute what one computes?
+
+1. One process trains k steps on the global batches of the run.
+2. Each strategy trains the same k steps on every number of workers.
+3. The parameters are compared: with the one process, and between the ranks, bit by bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gradsync import launch
+from gradsync.config import RunConfig, Settings, check_split
+from gradsync.errors import InputError
+from gradsync.record import Run, create_folder, write_json
+
+Verdict = Literal["exact", "equal to rounding", "approximate by design", "wrong", "failed"]
+
+EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
+BATCH = 24
+FILE = "verify.json"
+
+
+@dataclass(kw_only=True)
+class VerifyConfig(Settings):
+    """What to train, in which ways. float64 by default, so that a difference is a mistake and not rounding."""
+
+    model: str = "logistic"
+    """A built-in model, or your own as package.module:function or file.py:function."""
+
+    strategies: tuple[str, ...] = ()
+    """Which ones; also your own as file.py:Class. Default: all."""
+
+    workers: tuple[int, ...] = (2, 3, 4)
+    """How many workers, for instance 2,3,4."""
+
+    steps: int | None = 20
+    """Steps to train before comparing."""
+
+    precision: Literal["fp64", "fp32", "bf16"] = "fp64"
+    """bf16 is autocast over float32 parameters."""
+
+    threads: int | None = 1
+    """Compute threads per worker."""
+
+    eval: bool = False
+    """Test as well."""
+
+    measure: bool = False
+    """Keep the ledger as well."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.workers or min(self.workers) < 1:
+            raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
+        if self.batch_per_worker:
+            raise InputError("verify compares runs with the same global batch: set --batch-size, not per worker.")
+        if self.batch_size is None:
+            shared = math.lcm(*self.workers)
+            self.batch_size = shared * max(1, round(BATCH / shared))
+        for workers in self.workers:
+            check_split(self.batch_size, workers)
+
+    def run(self, strategy: str, workers: int) -> RunConfig:
+        """One of the runs to compare."""
+        shared: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(Settings)}
+        return RunConfig(**shared | {"save_model": True}, strategy=strategy, workers=workers)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one strategy on one number of workers compares with one process."""
+
+    strategy: str
+    workers: int
+    distance: float | None
+    """The largest difference in any parameter tensor, relative to the largest number in it."""
+
+    same_bits: bool | None
+    """Whether every rank holds the same parameters."""
+
+    differs: str
+    verdict: Verdict
+    folder: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What has to be known of the model to compare two of it."""
+
+    parameters: set[str]
+    by_share: list[str]
+    """What it computes on each worker's share of a batch by itself, so that N workers are not one."""
+
+
+def verify(
+    config: VerifyConfig, strategies: dict[str, bool], model: Model, watch: launch.Watch
+) -> tuple[Path, list[Finding]]:
+    """Run everything and write verify.json. ``strategies``: name -> whether it is lossy by design."""
+    folder = create_folder(Path(config.out), "verify")
+    config = replace(config, out=str(folder))
+    reference = launch.run(config.run("local", 1), watch)
+    stop_if_interrupted(reference)
+    if reference.status != "completed":
+        return folder, [failed(reference)]
+    found: list[Finding] = []
+    for workers in config.workers:
+        for run in launch.run_in_turn([config.run(name, workers) for name in strategies], watch):
+            stop_if_interrupted(run)
+            lossy = strategies[run.config["strategy"]]
+            found.append(compare(run, reference, model, lossy) if run.status == "completed" else failed(run))
+    write_json(folder / FILE, [asdict(item) for item in found])
+    return folder, found
+
+
+def stop_if_interrupted(run: Run) -> None:
+    if signal := ((run.summary or {}).get("error") or {}).get("signal"):
+        raise KeyboardInterrupt(signal)
+
+
+def failed(run: Run) -> Finding:
+    assert run.summary
+    error = run.summary["error"]
+    where = f"rank {error['rank']}: " if error["rank"] is not None else ""
+    differs = f"{where}{error['type']}: {error['message']}"
+    return Finding(run.config["strategy"], run.summary["world_size"], None, None, differs, "failed", str(run.folder))
+
+
+def compare(run: Run, reference: Run, model: Model, lossy: bool) -> Finding:
+    assert run.summary
+    ranks, workers = run.summary["ranks"], run.summary["world_size"]
+    distance = parameter_distance(run.folder, reference.folder, model.parameters)
+    same_bits = len({rank["parameters_sha256"] for rank in ranks}) == 1
+    same_statistics = len({rank["buffers_sha256"] for rank in ranks}) == 1
+    by_design = (["lossy by design"] if lossy else []) + (model.by_share if workers > 1 else [])
+    rounding = EPSILON[run.config["precision"]] ** 0.5  # half the digits: mistakes are far larger
+    verdict = judge(distance, same_bits, rounding, lossy, by_share=bool(by_design))
+    notes = by_design if verdict == "approximate by design" else []
+    if not same_bits:
+        notes = [*notes, "ranks hold different parameters"]
+    if verdict == "wrong" and not distance <= rounding:
+        notes = [*notes, "the parameters are not those of one process"]
+    if not same_statistics:
+        notes = [*notes, "each rank keeps BatchNorm statistics of its own (--buffers)"]
+    return Finding(run.config["strategy"], workers, distance, same_bits, "; ".join(notes), verdict, str(run.folder))
+
+
+def judge(distance: float, same_bits: bool, rounding: float, lossy: bool, by_share: bool) -> Verdict:
+    """What is not meant to be equal gets a distance and never a pass. Only a lossy strategy may let ranks differ."""
+    if not math.isfinite(distance) or not (same_bits or lossy):
+        return "wrong"
+    if lossy or by_share:
+        return "approximate by design"
+    if distance == 0:
+        return "exact"
+    return "equal to rounding" if distance <= rounding else "wrong"
+
+
+def parameter_distance(folder: Path, reference: Path, parameters: set[str]) -> float:
+    """The largest difference in any parameter of two saved models, relative to the largest number in it."""
+    import torch
+
+    ours, theirs = (torch.load(place / "model.pt", weights_only=True) for place in (folder, reference))
+    worst = 0.0
+    for name in parameters:
+        one, other = ours[name].double(), theirs[name].double()
+        apart = ((one - other).abs().max() / other.abs().max().clamp_min(1e-300)).item()
+        if not math.isfinite(apart):
+            return math.inf
+        worst = max(worst, apart)
+    return worst

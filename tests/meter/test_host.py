@@ -1,0 +1,67 @@
+"""Samples of this very process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from gradsync.meter import host
+from gradsync.meter.figures import figures
+from gradsync.meter.host import HostSampler
+from gradsync.meter.network import Counts
+from gradsync.record import RankLog, rank_rows
+
+
+class Fixed:
+    source = "test"
+
+    def __init__(self, *readings: Counts) -> None:
+        self._readings = iter(readings)
+
+    def read(self) -> Counts:
+        return next(self._readings)
+
+
+def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
+    log = RankLog(tmp_path, 0)
+    log.write("start", network_source="test", wire_bytes=[100.0, 100.0], setup_payload=[])
+    with HostSampler(log, Fixed(Counts(5, 5), Counts(215, 215)), torch.device("cpu")):
+        sum(number * number for number in range(300_000))
+        for step in (1, 2):
+            log.write("step", step=step)
+    rows = rank_rows(tmp_path, 1)[0]
+    assert [row["kind"] for row in rows] == ["start", "host", "step", "step", "host"]
+    found = figures(rows)
+    assert found["network"] == {
+        "sent_bytes": 210,
+        "received_bytes": 210,
+        "source": "test",
+        "closed_form": {"sent_bytes": 200.0, "received_bytes": 200.0},
+        "overhead_percent": (210 / 200 - 1) * 100,
+    }
+    assert found["cpu_percent"] > 0
+    assert found["run_delay_percent"] >= 0
+    assert found["peak_memory_bytes"] >= 50e6
+    assert found["payload"] is None
+
+
+def test_a_sample_that_fails_is_left_out_and_training_goes_on(tmp_path: Path):
+    log = RankLog(tmp_path, 0)
+    with HostSampler(log, Fixed(), torch.device("cpu")):
+        log.write("step", step=1)
+    assert [row["kind"] for row in rank_rows(tmp_path, 1)[0]] == ["step"]
+
+
+def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(host, "SECONDS", 0.01)
+    log = RankLog(tmp_path, 0)
+    sampler = HostSampler(log, None, torch.device("cpu"))
+    with sampler:
+        while len(rank_rows(tmp_path, 1)[0]) < 5:
+            pass
+    rows = rank_rows(tmp_path, 1)[0]
+    times = [row["time"] for row in rows]
+    assert times == sorted(times)
+    assert all(row["sent_bytes"] is None for row in rows)
+    assert figures(rows)["network"] is None

@@ -1,0 +1,214 @@
+"""The measurements against truth: real processes, bytes the kernel counted, delays that were put in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from trace_format import check_format
+
+from gradsync import launch
+from gradsync.config import RunConfig
+from gradsync.meter.ledger import HIDDEN, PARTS, covered, ledgers
+from gradsync.meter.timeline import whole_steps
+from gradsync.meter.trace import trace
+from gradsync.record import Run, rank_rows
+from gradsync.strategies import STRATEGIES
+
+SYNCHRONOUS = [name for name in STRATEGIES if name != "local"]
+WITH_CLOSED_FORM = ("gather-scatter", "all-reduce", "ddp")
+STEPS = 8
+
+MODEL = """
+from torch import nn
+
+def wide():
+    return nn.Sequential(nn.Flatten(), nn.Linear(3072, 300), nn.BatchNorm1d(300), nn.ReLU(), nn.Linear(300, 10))
+"""
+
+Runs = dict[tuple[str, str, int], Run]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """(strategy, buffers, workers): every strategy on 2, 3 and 4, with 3.7 MB of gradients, 2.4 kB of statistics."""
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "model.py").write_text(MODEL)
+    cases = [(name, "local") for name in SYNCHRONOUS] + [("ddp", "broadcast"), ("ddp", "average")]
+    found = {}
+    for workers in (2, 3, 4):
+        configs = [
+            RunConfig(
+                model=f"{folder / 'model.py'}:wide",
+                strategy=strategy,
+                buffers=buffers,
+                workers=workers,
+                steps=STEPS,
+                batch_size=24,
+                train_samples=24 * STEPS,
+                threads=1,
+                eval=False,
+                out=str(folder / "runs"),
+            )
+            for strategy, buffers in cases
+        ]
+        for case, run in zip(cases, launch.run_in_turn(configs), strict=True):
+            assert run.status == "completed", run.summary["error"]
+            found[(*case, workers)] = run
+    return found
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("strategy", SYNCHRONOUS)
+def test_the_ledger_adds_up_to_the_wall_time_of_every_step(runs: Runs, strategy: str, workers: int):
+    run = runs[strategy, "local", workers]
+    rows = rank_rows(run.folder, workers)
+    steps = whole_steps(rows)
+    assert len(steps) == STEPS
+    for number, ranks in enumerate(steps, 1):
+        for rank, ledger in enumerate(ledgers(ranks)):
+            wall = next(row["seconds"] for row in rows[rank] if row.get("step") == number)
+            assert sum(ledger[part] for part in PARTS) == pytest.approx(wall, rel=0.02)
+            assert min(ledger.values()) > -1e-5
+            under_way = covered((item.start, item.end) for item in ranks[rank].collectives)
+            assert ledger["wait"] + ledger["wire"] + ledger[HIDDEN] == pytest.approx(under_way, abs=1e-5)
+            assert ledger["forward"] > 0
+            assert ledger["backward"] > 0
+            assert ledger["wire"] + ledger[HIDDEN] > 0
+    for rank in run.summary["ranks"]:
+        assert sum(rank["ledger"][part] for part in PARTS) == pytest.approx(rank["seconds_per_step"], rel=0.02)
+
+
+def test_only_ddp_hides_communication(runs: Runs):
+    hidden = {name: runs[name, "local", 2].summary["ledger"][HIDDEN] for name in SYNCHRONOUS}
+    assert hidden["ddp"] > 0
+    assert hidden["all-reduce"] == hidden["gather-scatter"] == 0
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("strategy", WITH_CLOSED_FORM)
+def test_the_kernel_counts_what_the_closed_form_says(runs: Runs, strategy: str, workers: int):
+    count = next(
+        row["gradient_bytes"] for row in rank_rows(runs[strategy, "local", workers].folder, 1)[0] if "pid" in row
+    )
+    for rank in runs[strategy, "local", workers].summary["ranks"]:
+        expected = 2 * (workers - 1) / workers * count  # the formulas of the issue, written out once more
+        if strategy == "gather-scatter":
+            expected = (workers - 1) * count if rank["rank"] == 0 else count
+        network = rank["network"]
+        assert network["source"] == "sockets"
+        assert network["closed_form"]["sent_bytes"] == network["closed_form"]["received_bytes"] == expected * STEPS
+        assert network["sent_bytes"] == pytest.approx(expected * STEPS, rel=0.05)
+        assert network["received_bytes"] == pytest.approx(expected * STEPS, rel=0.05)
+        assert abs(network["overhead_percent"]) < 5
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_statistics_travel_as_they_were_asked_to(runs: Runs, workers: int):
+    local, broadcast, average = (
+        runs["ddp", mode, workers].summary["ranks"] for mode in ("local", "broadcast", "average")
+    )
+    count = 2 * 300 * 4 * STEPS
+    assert "buffers" not in local[0]["payload"]["kinds"]
+    assert broadcast[0]["payload"]["kinds"]["buffers"] == {"sent_bytes": count, "received_bytes": 0}
+    assert broadcast[1]["payload"]["kinds"]["buffers"] == {"sent_bytes": 0, "received_bytes": count}
+    assert average[1]["payload"]["kinds"]["buffers"] == {"sent_bytes": count, "received_bytes": count}
+    for ranks, total in ((broadcast, (workers - 1) * count), (average, 2 * (workers - 1) * count)):
+        more = sum(one["network"]["closed_form"]["sent_bytes"] for one in ranks) - sum(
+            one["network"]["closed_form"]["sent_bytes"] for one in local
+        )
+        assert more == pytest.approx(total)
+    setup = local[0]["payload"]["setup"]
+    assert setup["parameters"]["sent_bytes"] == (3072 * 300 + 300 + 300 + 300 + 3010) * 4
+    assert setup["control"]["sent_bytes"] > 0
+
+
+def test_clocks_of_one_machine_are_found_to_agree(runs: Runs):
+    for rank in runs["all-reduce", "local", 4].summary["ranks"]:
+        assert len(rank["clock"]) == 2
+        for reading in rank["clock"]:
+            assert abs(reading["offset"]) <= reading["bound"] < 1.0
+            assert (reading["bound"] > 0) == (rank["rank"] > 0)
+
+
+def test_the_host_is_sampled(runs: Runs):
+    for rank in runs["ddp", "local", 2].summary["ranks"]:
+        assert rank["cpu_percent"] > 0
+        assert rank["run_delay_percent"] >= 0
+        assert rank["peak_memory_bytes"] >= rank["memory_bytes"] > 50e6
+
+
+@pytest.mark.parametrize("strategy", SYNCHRONOUS)
+def test_a_trace_of_four_workers_is_one_a_viewer_can_open(runs: Runs, strategy: str):
+    whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 4))))
+    check_format(whole)
+    spans = [event for event in whole["traceEvents"] if event["ph"] == "X"]
+    assert {event["pid"] for event in spans} == {0, 1, 2, 3}
+    assert {"forward", "backward", "optimizer", "wire"} <= {event["name"] for event in spans}
+    assert any(event["ph"] == "s" for event in whole["traceEvents"])
+
+
+PLACES = ("data", "forward", "backward")
+MILLISECONDS = 200
+INJECTED = [(place, rank) for place in PLACES for rank in range(4)]
+
+
+@pytest.fixture(scope="module")
+def injected(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """Every place on every rank, then every strategy without; the strategies take turns."""
+    out = str(tmp_path_factory.mktemp("injected"))
+    base = {"model": "logistic", "workers": 4, "steps": 8, "batch_size": 32, "train_samples": 256, "threads": 1}
+    configs = [
+        RunConfig(
+            **base,
+            strategy=SYNCHRONOUS[number % len(SYNCHRONOUS)],
+            inject=f"rank={rank},where={place},ms={MILLISECONDS}",
+            eval=False,
+            out=out,
+        )
+        for number, (place, rank) in enumerate(INJECTED)
+    ]
+    configs += [RunConfig(**base | {"steps": 40}, strategy=name, eval=False, out=out) for name in SYNCHRONOUS]
+    return launch.run_in_turn(configs)
+
+
+def test_rank_and_cause_are_named_in_twelve_of_twelve(injected: list[Run]):
+    found = [run.summary["straggler"] or {} for run in injected[: len(INJECTED)]]
+    assert [(item.get("cause"), item.get("rank")) for item in found] == INJECTED
+    for item in found:
+        assert item["seconds"] == pytest.approx(MILLISECONDS / 1e3, rel=0.25)
+
+
+def test_the_delay_is_in_the_ledger_where_it_was_put_and_the_others_wait(injected: list[Run]):
+    for (place, slow), run in zip(INJECTED, injected, strict=False):
+        for rank in run.summary["ranks"]:
+            assert (rank["ledger"][place] > 0.15) == (rank["rank"] == slow)
+            assert (rank["ledger"]["wait"] > 0.1) == (rank["rank"] != slow)
+
+
+def test_without_injection_nobody_is_named(injected: list[Run]):
+    assert [run.summary["straggler"] for run in injected[len(INJECTED) :]] == [None] * len(SYNCHRONOUS)
+
+
+def test_a_slow_link_is_wire_and_not_waiting(train):
+    for strategy in ("all-reduce", "ddp"):
+        run = train(
+            model="logistic", strategy=strategy, workers=2, steps=4, eval=False, inject="rank=1,where=link,ms=100"
+        )
+        assert run.status == "completed", run.summary["error"]
+        for rank in run.summary["ranks"]:
+            assert rank["ledger"]["wire"] > 0.08
+            assert rank["ledger"]["wait"] < 0.05
+
+
+def test_measuring_changes_no_bit(tmp_path: Path):
+    """Three workers: a third has no exact value, so that dividing in another way would show."""
+    base = {"model": "logistic", "strategy": "ddp", "workers": 3, "steps": 10, "batch_size": 24, "train_samples": 240}
+    configs = [RunConfig(**base, threads=1, eval=False, out=str(tmp_path), measure=on) for on in (True, False)]
+    measured, plain = launch.run_in_turn(configs)
+    assert plain.summary["ledger"] is None
+    assert plain.summary["ranks"][0]["network"] is None
+    assert measured.summary["ledger"]["forward"] > 0
+    one, other = (run.summary["ranks"][0]["parameters_sha256"] for run in (measured, plain))
+    assert one == other

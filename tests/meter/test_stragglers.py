@@ -1,0 +1,62 @@
+"""Who is slow, and why, from made-up steps."""
+
+from __future__ import annotations
+
+from gradsync.meter.ledger import Step, read_step
+from gradsync.meter.stragglers import NO_CORE, blame_cores, find
+
+
+def step(data: float = 0.01, forward: float = 0.02, late_scatter: float = 0.0, end: float = 0.1) -> Step:
+    """Data, forward, then a gather and a scatter."""
+    arrival = data + forward
+    calls = [(arrival, end - 0.02), (end - 0.02 + late_scatter, end)]
+    return read_step(
+        {
+            "seconds": end,
+            "begin": 50.0,
+            "phases": [["data", 0.0], ["forward", data], ["agree", arrival]],
+            "first_collective": 0,
+            "collectives": [["gather", "gradients", 1, 1, start, stop, 0] for start, stop in calls],
+        }
+    )
+
+
+def test_the_rank_that_is_late_is_named_with_its_cause():
+    steps = [[step(), step(forward=0.05), step()] for _ in range(10)]
+    found = find(steps)
+    assert str(found) == "rank 1 arrives last in 10 of 10 steps, by 30 ms; cause: forward"
+    steps = [[step(), step(), step(data=0.05)] for _ in range(10)]
+    assert (find(steps).rank, find(steps).cause) == (2, "data")
+
+
+def test_taking_turns_at_being_late_is_nobodys_fault():
+    steps = [[step(data=0.01 + 0.03 * (turn == rank)) for rank in range(3)] for turn in (0, 1, 2) * 5]
+    assert find(steps) is None
+    two = [[step(data=0.01 + 0.03 * (number % 2 == rank)) for rank in range(2)] for number in range(11)]
+    assert find(two) is None, "of two, one is last in 6 of 11 steps by chance"
+
+
+def test_late_in_most_steps_is_named_with_how_many():
+    steps = [[step(), step(data=0.05 if number < 8 else 0.0)] for number in range(10)]
+    assert (find(steps).late_steps, find(steps).steps) == (8, 10)
+
+
+def test_a_little_late_is_not_worth_a_word():
+    assert find([[step(), step(data=0.015)] for _ in range(10)]) is None
+
+
+def test_the_rank_that_averages_for_the_others_is_not_slow():
+    """Late at the scatter, in every step, but not at the gather."""
+    assert find([[step(late_scatter=0.015), step(), step()] for _ in range(10)]) is None
+
+
+def test_one_rank_or_no_steps_have_no_straggler():
+    assert find([[step()]] * 5) is None
+    assert find([]) is None
+
+
+def test_a_rank_without_a_core_is_not_called_slow_at_computing():
+    steps = [[step(), step(forward=0.05)] for _ in range(10)]
+    found = find(steps)
+    assert blame_cores(found, [0.0, 0.25], steps).cause == NO_CORE  # 25 ms of each step; late by 30
+    assert blame_cores(found, [0.2, 0.25], steps).cause == "forward"

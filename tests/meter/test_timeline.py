@@ -1,0 +1,44 @@
+"""Steps of all ranks on one clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradsync.meter.timeline import Timeline, whole_steps
+
+
+def start(kernel: str) -> dict:
+    return {"kind": "start", "kernel": kernel}
+
+
+def clock(time: float, offset: float) -> dict:
+    return {"kind": "clock", "time": time, "offset": offset, "bound": 0.001}
+
+
+def step(number: int, begin: float) -> dict:
+    row = {"kind": "step", "step": number, "seconds": 1.0, "begin": begin, "phases": [["other", 0.0]]}
+    return row | {"first_collective": 0, "collectives": []}
+
+
+def test_a_step_is_given_when_the_last_rank_has_finished_it():
+    timeline = Timeline(2)
+    assert timeline.add(0, step(1, 10.0)) is None
+    assert timeline.add(0, step(2, 11.0)) is None
+    assert [item.begin for item in timeline.add(1, step(1, 10.5))] == [10.0, 10.5]
+
+
+def test_under_one_kernel_the_clock_is_shared_whatever_the_ping_pong_said():
+    ranks = [[start("k"), step(1, 10.0)], [start("k"), clock(5.0, 0.5), step(1, 10.0)]]
+    assert [item.begin for item in whole_steps(ranks)[0]] == [10.0, 10.0]
+
+
+def test_another_hosts_clock_is_put_right_on_the_line_between_start_and_end():
+    far = [start("b"), clock(100.0, 90.0), step(1, 105.0), clock(110.0, 91.0)]
+    ranks = [[start("a"), step(1, 14.0)], far]
+    assert [item.begin for item in whole_steps(ranks)[0]] == pytest.approx([14.0, 14.5])
+
+
+def test_steps_outside_the_range_and_steps_a_rank_did_not_finish_are_left_out():
+    ranks = [[step(number, number) for number in (1, 2, 3, 4)], [step(number, number) for number in (1, 2, 3)]]
+    assert [items[0].begin for items in whole_steps(ranks, first=2)] == [2, 3]
+    assert whole_steps([[{"kind": "step", "step": 1, "seconds": 1.0}]]) == [], "not measured"
