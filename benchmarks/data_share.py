@@ -23,7 +23,7 @@ def main() -> None:
         run = launch.run(RunConfig(data=data, batch_size=256, train_samples=5120, steps=20, eval=False, out=out))
         assert run.summary is not None and run.status == "completed", run.summary
         step = run.summary["seconds_per_step"]
-        wait = run.summary["ranks"][0]["data_seconds_per_step"]
+        wait = run.summary["ranks"][0]["ledger"]["data"]
         kind = "crops and flips" if found else "no augmentation: cifar10 is not in " + str(Path(data_folder()))
         print(f"{data} ({kind}): step {step:.3f} s, waiting for data {wait * 1e3:.2f} ms = {wait / step:.2%}")
 

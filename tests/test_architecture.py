@@ -14,22 +14,25 @@ BASE = {"errors", "version"}
 ALLOWED = {
     "config": BASE,
     "record": BASE,
-    "summary": BASE | {"config", "record"},
+    "summary": BASE | {"config", "meter", "record"},
+    "meter": BASE | {"record"},
     "plugin": BASE,
     "world": BASE,
-    "comm": BASE,
-    "strategies": BASE | {"comm", "config", "world"},
+    "comm": BASE | {"meter"},
+    "strategies": BASE | {"comm", "config", "plugin", "world"},
     "models": BASE | {"plugin"},
     "data": BASE | {"plugin"},
-    "train": BASE | {"data", "models", "record", "strategies"},
-    "worker": BASE | {"comm", "config", "data", "models", "plugin", "record", "strategies", "train", "world"},
+    "train": BASE | {"config", "data", "models", "record", "strategies"},
+    "worker": BASE
+    | {"comm", "config", "data", "meter", "models", "plugin", "record", "strategies", "train", "world"},
     "launch": BASE | {"config", "record", "summary"},
     "study": BASE | {"config", "launch", "record"},
-    "report": BASE | {"config", "record", "summary"},
-    "check": BASE | {"comm", "config", "data", "models", "plugin", "strategies", "world"},
+    "report": BASE | {"config", "meter", "record", "study", "summary"},
+    "check": BASE | {"comm", "config", "data", "models", "plugin", "strategies", "study", "world"},
 }
 STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set()}
 WITHOUT_TORCH = {"report", "study", "cli", "commands"}  # at import
+ARITHMETIC = {"ledger", "stragglers", "timeline", "figures", "trace"}  # of meter: read records without torch
 
 
 def imports(path: Path, *, top_level: bool = False) -> set[str]:
@@ -75,6 +78,14 @@ def test_config_and_record_need_the_standard_library_only(part: str):
 def test_what_runs_before_or_without_training_does_not_import_torch(part: str):
     for path in files(part):
         assert not {name for name in imports(path, top_level=True) if name.split(".")[0] == "torch"}
+
+
+@pytest.mark.parametrize("name", sorted(ARITHMETIC))
+def test_what_reads_stamps_after_a_run_needs_the_standard_library_only(name: str):
+    used = imports(SOURCE / "meter" / f"{name}.py")
+    assert {item.split(".")[0] for item in used} <= set(sys.stdlib_module_names) | {"gradsync"}
+    of_meter = {item.split(".")[2] for item in used if item.startswith("gradsync.meter.")}
+    assert of_meter <= ARITHMETIC
 
 
 def test_only_comm_and_world_call_collectives():

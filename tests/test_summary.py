@@ -18,7 +18,7 @@ def start(rank: int, steps_per_epoch: int) -> dict:
 
 
 def step(number: int, seconds: float, loss: float | None, epoch: int = 1, samples: int = 4) -> dict:
-    row = {"kind": "step", "step": number, "epoch": epoch, "seconds": seconds, "data_seconds": 0.0}
+    row = {"kind": "step", "step": number, "epoch": epoch, "seconds": seconds}
     return row | {"loss": loss, "samples": samples}
 
 

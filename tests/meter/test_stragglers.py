@@ -50,6 +50,18 @@ def test_the_rank_that_averages_for_the_others_is_not_slow():
     assert find([[step(late_scatter=0.015), step(), step()] for _ in range(10)]) is None
 
 
+def test_buckets_that_are_late_together_count_once():
+    def buckets(late: float) -> Step:
+        calls = [["all_reduce", "gradients", 1, 1, 0.01 * number + late, 0.1, 1] for number in (1, 2, 3)]
+        phases = [["backward", 0.0], ["drain", 0.08]]
+        return read_step(
+            {"seconds": 0.1, "begin": 50.0, "phases": phases, "first_collective": 0, "collectives": calls}
+        )
+
+    found = find([[buckets(0.0), buckets(0.04)]] * 6)
+    assert (found.rank, round(found.seconds, 6)) == (1, 0.06)  # from 0.01, when the other came, to 0.07
+
+
 def test_one_rank_or_no_steps_have_no_straggler():
     assert find([[step()]] * 5) is None
     assert find([]) is None

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from gradsync.config import RunConfig
 from gradsync.record import RankLog, Run, write_json
-from gradsync.report.progress import Follower, Lines, Watch
+from gradsync.report.follow import Follower
+from gradsync.report.progress import Lines, Watch, WatchMany
 from gradsync.report.summary import failure_text, runs_table
 from gradsync.summary import summarize
 
@@ -32,7 +33,7 @@ def write_run(folder: Path, strategy: str, workers: int, seconds: float, correct
         ]
         for step in (1, 2, 3):
             row = {"kind": "step", "step": step, "epoch": 1, "loss": 2.0, "samples": 8 // workers}
-            rows.append(row | {"seconds": seconds, "data_seconds": 0.0})
+            rows.append(row | {"seconds": seconds})
         test = {
             "kind": "test",
             "step": 3,
@@ -77,7 +78,7 @@ def test_an_unfinished_run_shows_what_it_has_so_far(tmp_path: Path):
     whole = write_run(tmp_path / "a", "local", 1, 0.5, [7])
     log = RankLog(whole.folder, 0)
     log.write("start", rank=0, node="n", role="worker", parameters=5, steps_per_epoch=10)
-    log.write("step", step=1, epoch=1, loss=2.0, samples=8, seconds=0.5, data_seconds=0.0)
+    log.write("step", step=1, epoch=1, loss=2.0, samples=8, seconds=0.5)
     cut = Run(whole.folder, whole.config, None)
     assert "unfinished" in text(runs_table([cut]))
     assert "unfinished" in failure_text(cut)
@@ -96,11 +97,47 @@ def test_lines_come_every_so_many_steps_with_speed_and_time_left():
         START,
         *({"kind": "step", "step": n, "epoch": 1, "loss": 1.5, "samples": 32, "seconds": 0.5} for n in range(1, 5)),
     ]:
-        lines.show(row)
+        lines.show(0, row)
+    lines.refresh()
     shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert len(shown) == 3
     assert "9,231,114 parameters (36.9 MB of gradients a step), 2 workers × 32 samples" in shown[0]
     assert shown[2] == "ddp: epoch 1, step 4/40, loss 1.5000, 128 samples/s, 0.500 s/step, 18 s left"
+
+
+def measured_step(number: int, rank: int) -> dict:
+    """Rank 1 takes 60 ms for its data, and rank 0 waits for it."""
+    arrival = 0.08 if rank else 0.02
+    return {
+        "kind": "step", "step": number, "epoch": 1, "loss": 1.0, "samples": 32, "seconds": 0.1, "begin": number / 10,
+        "phases": [["data", 0.0], ["forward", arrival - 0.01], ["agree", arrival]],
+        "first_collective": number, "collectives": [["all_reduce", "gradients", 8, 8, arrival, 0.1, 0]],
+    }  # fmt: skip
+
+
+def test_a_line_names_the_rank_the_others_wait_for_once_twenty_steps_show_it():
+    console = Console(file=io.StringIO(), width=300)
+    lines = Lines(console, log_every=10)
+    lines.show(0, START)
+    for number in range(1, 21):
+        for rank in (0, 1):
+            lines.show(rank, measured_step(number, rank))
+        lines.refresh()
+    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert shown[1].endswith("s left"), "ten steps are not enough"
+    assert shown[2].endswith("; rank 1 arrives last in 20 of 20 steps, by 60 ms; cause: data")
+
+
+def test_many_runs_are_counted_in_lines(tmp_path: Path):
+    console = Console(file=io.StringIO(), width=300)
+    folders = [tmp_path / name for name in "ab"]
+    with WatchMany(console, runs=2)(*folders):
+        for folder in folders:
+            folder.mkdir()
+            log = RankLog(folder, 0)
+            log.write(**START)
+            log.write("end")
+    assert sorted(console.file.getvalue().splitlines())[0] == "run 1 of 2: ddp, 2 workers"  # type: ignore[attr-defined]
 
 
 def test_the_follower_hands_out_whole_rows_once(tmp_path: Path):
@@ -116,6 +153,7 @@ def test_the_follower_hands_out_whole_rows_once(tmp_path: Path):
 
 def test_watching_shows_rows_written_just_before_the_end(tmp_path: Path):
     console = Console(file=io.StringIO(), width=300)
+    write_json(tmp_path / "config.json", {})
     with Watch(console, log_every=1)(tmp_path):
         log = RankLog(tmp_path, 0)
         log.write(**START)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gradsync.meter.ledger import OWN_PARTS, Step, ledgers
+from gradsync.meter.ledger import OWN_PARTS, Interval, Step, covered, ledgers
 
 WINDOW = 20  # steps looked at while a run goes on
 FEWEST = 5  # steps it takes to say anything
@@ -55,17 +55,17 @@ def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
 
 
 def delays_caused(ranks: Sequence[Step]) -> list[float]:
-    """Per rank: how long after the last but one it came where it was last, over one step."""
+    """Per rank: for how much of one step everybody else had come to a collective and this one had not."""
     arrivals: dict[int, list[tuple[float, int]]] = {number: [] for number in telling(ranks[0])}
     for rank, step in enumerate(ranks):
         for item in step.collectives:
             if item.number in arrivals:
                 arrivals[item.number].append((item.start, rank))
-    delays = [0.0] * len(ranks)
+    waited_for: list[list[Interval]] = [[] for _ in ranks]
     for starts in arrivals.values():
         (before, _), (last, rank) = sorted(starts)[-2:]
-        delays[rank] += last - before
-    return delays
+        waited_for[rank].append((before, last))
+    return [covered(intervals) for intervals in waited_for]  # buckets are under way at the same time
 
 
 def telling(step: Step) -> set[int]:

@@ -172,8 +172,9 @@ def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> s
 def by_rank(run: Run) -> Group:
     figures = measured(run)
     assert figures
+    workers = f"{figures['world_size']} worker{'s' * (figures['world_size'] > 1)}"
     title = (
-        f"{figures['strategy']}: {figures['model']}, {figures['world_size']} workers · "
+        f"{figures['strategy']}: {figures['model']}, {workers} · "
         "where the time of a step went, in ms: mean of steps 2 to 40"
     )
     ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]

@@ -1,0 +1,71 @@
+"""Verdicts, without processes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradsync.errors import InputError
+from gradsync.report.verify import conclusion
+from gradsync.study.verify import Finding, VerifyConfig, judge, parameter_distance
+
+ROUNDING = 1e-8
+
+
+@pytest.mark.parametrize(
+    ("distance", "same_bits", "lossy", "by_share", "verdict"),
+    [
+        (0.0, True, False, False, "exact"),
+        (1e-15, True, False, False, "equal to rounding"),
+        (1e-3, True, False, False, "wrong"),
+        (0.0, False, False, False, "wrong"),
+        (math.inf, True, True, True, "wrong"),
+        (1e-3, True, True, False, "approximate by design"),
+        (1e-3, False, True, False, "approximate by design"),
+        (0.0, True, True, False, "approximate by design"),
+        (1e-3, True, False, True, "approximate by design"),
+        (1e-3, False, False, True, "wrong"),
+    ],
+)
+def test_the_verdict(distance: float, same_bits: bool, lossy: bool, by_share: bool, verdict: str):
+    assert judge(distance, same_bits, ROUNDING, lossy, by_share) == verdict
+
+
+def save(folder: Path, **tensors: list[float]) -> Path:
+    folder.mkdir()
+    torch.save({name: torch.tensor(values) for name, values in tensors.items()}, folder / "model.pt")
+    return folder
+
+
+def test_the_distance_is_the_worst_parameter_relative_to_its_largest_number(tmp_path: Path):
+    one = save(tmp_path / "one", weight=[4.0, 0.0], bias=[0.1], running_mean=[9.0])
+    other = save(tmp_path / "other", weight=[4.0, 1.0], bias=[0.1], running_mean=[0.0])
+    assert parameter_distance(other, one, {"weight", "bias"}) == pytest.approx(0.25)
+    assert parameter_distance(one, one, {"weight", "bias"}) == 0.0
+    lost = save(tmp_path / "lost", weight=[4.0, math.nan], bias=[0.1], running_mean=[9.0])
+    assert parameter_distance(lost, one, {"weight", "bias"}) == math.inf
+
+
+def test_the_batch_splits_over_every_number_of_workers_or_is_refused():
+    assert VerifyConfig(workers=(2, 3, 4)).batch_size == 24
+    assert VerifyConfig(workers=(5, 7)).batch_size == 35
+    with pytest.raises(InputError, match="does not split evenly over 3 workers"):
+        VerifyConfig(workers=(2, 3), batch_size=16)
+    with pytest.raises(InputError, match="each must be 1 or more"):
+        VerifyConfig(workers=(0, 2))
+    with pytest.raises(InputError, match="set --batch-size"):
+        VerifyConfig(batch_per_worker=4)
+
+
+def test_the_conclusion_counts_no_lossy_strategy_as_passed():
+    good = Finding("ddp", 2, 0.0, True, "", "exact", "x")
+    lossy = Finding("squeezed", 2, 0.1, True, "lossy by design", "approximate by design", "x")
+    bad = Finding("mine", 3, 0.1, False, "", "wrong", "x")
+    assert conclusion([good, good]) == "2 of 2 compute the model of one process."
+    assert conclusion([good, lossy]).startswith(
+        "1 of 2 compute the model of one process; 1 are approximate by design"
+    )
+    assert conclusion([good, bad]) == "1 of 2 do not compute the model of one process: mine on 3."
