@@ -150,3 +150,14 @@ def test_bad_input_in_a_process_of_its_own(cli):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("gradsync: unknown model 'vgg1'. Did you mean vgg11?")
+
+
+def test_lists_may_be_written_with_commas():
+    command = parse(["verify", "--workers", "2,3", "--steps", "4", "--strategies=ddp,all-reduce", "mine.py:A"])
+    assert command.run.workers == (2, 3)
+    assert command.run.strategies == ("ddp", "all-reduce", "mine.py:A")
+    assert parse(["compare", "--strategies", "local", "ddp,all-reduce"]).run.strategies == (
+        "local",
+        "ddp",
+        "all-reduce",
+    )

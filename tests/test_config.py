@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync import config as configs
-from gradsync.config import RunConfig, read_file
+from gradsync.config import Injection, RunConfig, parse_injection, read_file
 from gradsync.errors import InputError
 
 
@@ -67,6 +67,11 @@ def test_a_batch_is_split_evenly_or_refused_with_sizes_that_work(workers: int, b
         ({"workers": True}, "--workers is True"),
         ({"precision": "fp8"}, "one of fp64, fp32, bf16"),
         ({"options": 3}, "--options is 3: it must be a table"),
+        ({"inject": "rank=1"}, "must read rank=R,where=W,ms=T"),
+        ({"inject": "rank=1,where=disk,ms=3"}, "data, forward, backward, link"),
+        ({"inject": "rank=-1,where=data,ms=3"}, "a rank from 0"),
+        ({"inject": "rank=1,where=data,ms=inf"}, "milliseconds from 0"),
+        ({"inject": "rank=1,where=data,ms=3,hour=1"}, "it must read"),
     ],
 )
 def test_bad_values_are_refused_with_the_flag_and_what_is_allowed(settings: dict, message: str):
@@ -109,3 +114,17 @@ def test_json_that_is_no_table_is_refused(tmp_path: Path):
 def test_missing_config_file_is_a_sentence(tmp_path: Path):
     with pytest.raises(InputError, match="cannot read the config file"):
         read_file(tmp_path / "none.toml", RunConfig)
+
+
+def test_an_injection_hits_one_rank_at_one_place():
+    found = parse_injection("ms=200, rank=2,where=forward")
+    assert found == Injection(rank=2, where="forward", seconds=0.2)
+    assert found.delay(2, "forward") == 0.2
+    assert found.delay(1, "forward") == found.delay(2, "data") == 0.0
+    assert parse_injection(None) is None
+
+
+def test_an_injection_must_name_a_rank_there_is_except_in_the_local_run_of_a_comparison():
+    with pytest.raises(InputError, match="there are ranks 0 to 1"):
+        RunConfig(strategy="ddp", workers=2, inject="rank=2,where=data,ms=1").resolved()
+    assert RunConfig(strategy="local", workers=1, inject="rank=2,where=data,ms=1").resolved().workers == 1

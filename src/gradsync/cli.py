@@ -205,7 +205,7 @@ def trace(command: Trace) -> int:
     from gradsync.meter.trace import trace
     from gradsync.record import rank_files, rank_rows
 
-    run = read_run(command.run)
+    run = read_run(run_folders(command.run)[-1])
     path = command.out or run.folder / "trace.json"
     ranks = rank_rows(run.folder, len(rank_files(run.folder)))
     if not any("phases" in row for rows in ranks for row in rows):

@@ -70,7 +70,7 @@ class Trace:
     """Write a run as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing."""
 
     run: Positional[Path]
-    """The run folder."""
+    """The run folder, or a folder of runs: then the newest."""
 
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Where to write it. Default: trace.json in the run folder."""

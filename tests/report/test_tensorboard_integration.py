@@ -77,4 +77,4 @@ def test_show_prints_the_ledger_and_trace_writes_a_file(run, cli):
     assert "steps 1 to 10 of 25" in done.stdout
     wrong = cli("trace", "no-such-run")
     assert wrong.returncode == 2
-    assert "is not a run folder" in wrong.stderr
+    assert "holds no run" in wrong.stderr
