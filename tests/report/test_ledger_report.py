@@ -71,7 +71,7 @@ def test_a_line_and_a_bar_per_strategy_in_80_columns():
 def test_a_rank_each_and_the_one_that_is_late():
     late = {"rank": 1, "late_steps": 38, "steps": 40, "seconds": 0.201, "cause": "data"}
     text = "\n".join(shown(by_rank(run("ddp", late, data=0.2, forward=0.1))))
-    assert "ddp: vgg11, 2 workers" in text
+    assert "ddp, 2 workers: where the time" in text
     assert "rank 1 arrives last in 38 of 40 steps, by 201 ms; cause: data." in text
     assert text.count("rank 0") == 3
 

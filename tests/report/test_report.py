@@ -137,7 +137,8 @@ def test_many_runs_are_counted_in_lines(tmp_path: Path):
             log = RankLog(folder, 0)
             log.write(**START)
             log.write("end")
-    assert sorted(console.file.getvalue().splitlines())[0] == "run 1 of 2: ddp, 2 workers"  # type: ignore[attr-defined]
+    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert shown == ["run 1 of 2: ddp, 2 workers", "run 2 of 2: ddp, 2 workers"]
 
 
 def test_the_follower_hands_out_whole_rows_once(tmp_path: Path):

@@ -41,14 +41,14 @@ class Follower:
 
 
 @contextmanager
-def following(folder: Path, listeners: Sequence[Listener]) -> Iterator[None]:
-    """A thread that hands new rows to the listeners until the block ends, then the last ones."""
-    followers: dict[int, Follower] = {}
+def following(folders: Sequence[Path], listeners: Sequence[Listener]) -> Iterator[None]:
+    """A thread that hands new rows to the listeners, run by run, until the block ends, then the last ones."""
+    followers: dict[Path, Follower] = {}
     ended = threading.Event()
 
     def look() -> None:
-        for rank, path in rank_files(folder).items():
-            follower = followers.setdefault(rank, Follower(path))
+        for rank, path in ((rank, path) for folder in folders for rank, path in rank_files(folder).items()):
+            follower = followers.setdefault(path, Follower(path))
             for row in follower.new_rows():
                 for listener in listeners:
                     listener.show(rank, row)

@@ -148,12 +148,17 @@ def measured(run: Run) -> dict[str, Any] | None:
 
 
 def by_strategy(runs: Sequence[Run]) -> Group | None:
-    """Time as the mean over the ranks of each run; bytes of ranks 0 and 1, as rank 0 may have a part of its own."""
+    """Time as the mean over the ranks of each run; bytes of ranks 0 and 1, as rank 0 may have a part of its own.
+
+    A single run is shown rank by rank instead.
+    """
+    if len(runs) == 1:
+        return by_rank(runs[0]) if measured(runs[0]) else None
     found = [(run, figures) for run in runs if (figures := measured(run))]
     if not found:
         return None
     names = [name_of(figures, [item for _, item in found]) for _, figures in found]
-    title = "Where the time of a step went, in ms: mean of steps 2 to 40 and of all ranks"
+    title = "Where the time of a step went, in ms (mean of steps 2 to 40 and of all ranks)"
     named = list(zip(names, (figures for _, figures in found), strict=True))
     time = time_table([(name, figures["ledger"]) for name, figures in named], title)
     host = host_table(
@@ -173,10 +178,7 @@ def by_rank(run: Run) -> Group:
     figures = measured(run)
     assert figures
     workers = f"{figures['world_size']} worker{'s' * (figures['world_size'] > 1)}"
-    title = (
-        f"{figures['strategy']}: {figures['model']}, {workers} · "
-        "where the time of a step went, in ms: mean of steps 2 to 40"
-    )
+    title = f"{figures['strategy']}, {workers}: where the time of a step went, in ms (mean of steps 2 to 40)"
     ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]
     time = time_table([(name, rank["ledger"]) for name, rank in ranks], title)
     return Group(time, Text(), host_table(ranks), *([note(figures)] if figures["straggler"] else []))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +13,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -188,17 +186,17 @@ class Watch:
                 listeners.append(Bar(self._console, stack.enter_context(progress)))
             else:
                 listeners.append(Lines(self._console, self._log_every))
-            with following(folder, listeners):
+            with following([folder], listeners):
                 yield
 
 
 class WatchMany:
-    """Call with the folders of runs that are made in turn: which of them is under way."""
+    """Call with the folders of runs that are made in turn: which of them is under way, of how many in all."""
 
     def __init__(self, console: Console, runs: int) -> None:
         self._console = console
         self._runs = runs
-        self._done = 0
+        self._begun = 0
 
     @contextmanager
     def __call__(self, *folders: Path) -> Iterator[None]:
@@ -206,36 +204,20 @@ class WatchMany:
         with ExitStack() as stack:
             if self._console.is_terminal:
                 stack.enter_context(progress)
-            task = progress.add_task("starting", total=self._runs, completed=self._done, facts="")
-            for folder in folders:
-                stack.enter_context(following(folder, [Ends(self, progress, task)]))
+            self._progress = progress
+            self._task = progress.add_task("starting", total=self._runs, completed=self._begun, facts="")
+            stack.enter_context(following(folders, [self]))
             yield
 
-    def begun(self, row: Row, progress: Progress, task: TaskID) -> None:
-        name = f"{row['strategy']}, {row['world_size']} worker{'s' * (row['world_size'] > 1)}"
-        progress.update(task, description=name)
-        if not self._console.is_terminal:
-            self._console.print(f"run {self._done + 1} of {self._runs}: {name}", markup=False, soft_wrap=True)
-            self._console.file.flush()
-
-    def ended(self, progress: Progress, task: TaskID) -> None:
-        self._done += 1
-        progress.update(task, completed=self._done)
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Listens to one of many runs."""
-
-    watch: WatchMany
-    progress: Progress
-    task: TaskID
-
     def show(self, rank: int, row: Row) -> None:
-        if rank == 0 and row["kind"] == "start":
-            self.watch.begun(row, self.progress, self.task)
-        elif rank == 0 and row["kind"] == "end":
-            self.watch.ended(self.progress, self.task)
+        if rank or row["kind"] != "start":
+            return
+        name = f"{row['strategy']}, {row['world_size']} worker{'s' * (row['world_size'] > 1)}"
+        self._progress.update(self._task, description=name, completed=self._begun)
+        self._begun += 1
+        if not self._console.is_terminal:
+            self._console.print(f"run {self._begun} of {self._runs}: {name}", markup=False, soft_wrap=True)
+            self._console.file.flush()
 
     def refresh(self) -> None:
         pass
