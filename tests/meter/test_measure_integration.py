@@ -144,7 +144,7 @@ def test_a_trace_of_four_workers_is_one_a_viewer_can_open(runs: Runs, strategy: 
     whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 4))))
     check_format(whole)
     spans = [event for event in whole["traceEvents"] if event["ph"] == "X"]
-    assert {event["pid"] for event in spans} == {0, 1, 2, 3}
+    assert {event["pid"] for event in spans} == {1, 2, 3, 4}
     assert {"forward", "backward", "optimizer", "wire"} <= {event["name"] for event in spans}
     assert any(event["ph"] == "s" for event in whole["traceEvents"])
 

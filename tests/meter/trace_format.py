@@ -11,7 +11,6 @@ REQUIRED = {
     "s": {"name", "cat", "id", "ts", "pid", "tid"},
     "f": {"name", "cat", "id", "ts", "pid", "tid", "bp"},
 }
-ROUNDING = 0.002  # microseconds
 
 
 def check_format(whole: dict) -> None:
@@ -22,29 +21,34 @@ def check_format(whole: dict) -> None:
     for event in events:
         missing = REQUIRED[event["ph"]] - set(event)
         assert not missing, f"{event} lacks {missing}"
-        assert isinstance(event["pid"], int)
+        assert event["pid"] > 0, "Perfetto takes 0 for the idle task"
+        if "ts" in event:
+            assert isinstance(event["ts"], int), "a viewer may cut fractions off, and spans overlap"
         if event["ph"] == "X":
-            assert event["dur"] >= 0
+            assert isinstance(event["dur"], int)
+            assert event["dur"] > 0, "Perfetto drops what begins where an empty span stands"
             assert event["ts"] >= 0
             spans[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
         elif event["ph"] in "sf":
+            assert isinstance(event["id"], int), "Perfetto takes numbers only"
             flows[event["cat"], event["name"], event["id"]].append(event)
     for lane in spans.values():
         check_nesting(lane)
     for ends in flows.values():
         assert [end["ph"] for end in ends] == ["s", "f"]
-        assert ends[0]["ts"] <= ends[1]["ts"] + ROUNDING
+        assert ends[0]["ts"] <= ends[1]["ts"]
         for end in ends:
             lane = spans[end["pid"], end["tid"]]
-            assert any(start - ROUNDING <= end["ts"] <= stop + ROUNDING for start, stop in lane)
+            assert any(start <= end["ts"] <= stop for start, stop in lane)
     named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
     assert named == set(spans)
+    assert len({thread for _, thread in named}) == len(named), "a thread id belongs to one process"
 
 
 def check_nesting(lane: list[tuple[float, float]]) -> None:
     open_spans: list[float] = []
     for start, stop in sorted(lane, key=lambda span: (span[0], -span[1])):
-        while open_spans and open_spans[-1] <= start + ROUNDING:
+        while open_spans and open_spans[-1] <= start:
             open_spans.pop()
-        assert not open_spans or stop <= open_spans[-1] + ROUNDING, "spans overlap without one holding the other"
+        assert not open_spans or stop <= open_spans[-1], "spans overlap without one holding the other"
         open_spans.append(stop)

@@ -15,7 +15,8 @@ from gradsync.meter.timeline import whole_steps
 from gradsync.record import Row
 
 Event = dict[str, Any]
-TRAINING = 0  # thread id; those of collectives in the background follow
+TRAINING = 0  # lane of the training thread; those of collectives in the background follow
+LANES = 1000  # thread ids kept for one rank
 SHORTEST_ARROW = 1e-4  # seconds of waiting below which no arrow is drawn
 SHOWN_PHASES = {"drain": "wait for buckets"}
 
@@ -29,24 +30,31 @@ def trace(ranks: list[list[Row]], last_step: int | None = None) -> dict[str, Any
         *(event for rank, rows in enumerate(ranks) for event in counters(rank, rows)),
     ]
     zero = min((event["ts"] for event in events if "ts" in event), default=0.0)
+    # Whole microseconds, as the stamps are: Perfetto drops a span that ends a nanosecond after the one around it,
+    # and one that begins where an empty one stands.
     for event in events:
         if "ts" in event:
-            event["ts"] = round((event["ts"] - zero) * 1e6, 3)
+            event["ts"] = round((event["ts"] - zero) * 1e6)
         if "end" in event:
-            event["dur"] = round(max(0.0, (event.pop("end") - zero) * 1e6 - event["ts"]), 3)
-    return {"traceEvents": events, "displayTimeUnit": "ms"}
+            event["dur"] = max(0, round((event.pop("end") - zero) * 1e6) - event["ts"])
+    return {"traceEvents": [event for event in events if event.get("dur") != 0], "displayTimeUnit": "ms"}
 
 
 def names(ranks: list[list[Row]], steps: list[list[Step]]) -> Iterator[Event]:
     for rank, rows in enumerate(ranks):
         start = next((row for row in rows if row["kind"] == "start"), {})
         name = f"rank {rank} on {start.get('node', '?')}"
-        yield {"ph": "M", "name": "process_name", "pid": rank, "tid": TRAINING, "args": {"name": name}}
-        yield {"ph": "M", "name": "process_sort_index", "pid": rank, "tid": TRAINING, "args": {"sort_index": rank}}
+        yield {"ph": "M", "name": "process_name", **place(rank), "args": {"name": name}}
+        yield {"ph": "M", "name": "process_sort_index", **place(rank), "args": {"sort_index": rank}}
         lanes = {lane for step in steps for lane in lane_of(step[rank]).values()} | {TRAINING}
         for lane in sorted(lanes):
             name = "training" if lane == TRAINING else f"communication {lane}"
-            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": lane, "args": {"name": name}}
+            yield {"ph": "M", "name": "thread_name", **place(rank, lane), "args": {"name": name}}
+
+
+def place(rank: int, lane: int = TRAINING) -> Event:
+    """Process and thread. To Perfetto 0 is the idle task, and a thread id the same thread in every process."""
+    return {"pid": rank + 1, "tid": (rank + 1) * LANES + lane}
 
 
 def lane_of(step: Step) -> dict[int, int]:
@@ -76,7 +84,7 @@ def step_events(number: int, ranks: list[Step]) -> Iterator[Event]:
 
 
 def span(rank: int, lane: int, name: str, category: str, start: float, end: float, **args: Any) -> Event:
-    event = {"ph": "X", "pid": rank, "tid": lane, "name": name, "cat": category, "ts": start, "end": end}
+    event = {"ph": "X", **place(rank, lane), "name": name, "cat": category, "ts": start, "end": end}
     return event | ({"args": args} if args else {})
 
 
@@ -100,10 +108,10 @@ def arrows(ranks: list[Step], lanes: list[dict[int, int]], arrivals: dict[int, f
             item = by_number[rank][number]
             if rank == late or item.end < last or last - item.start < SHORTEST_ARROW:
                 continue  # a sender may have handed over and gone before the last one came
-            both = {"cat": "arrival", "name": "last to arrive", "id": f"{number}.{rank}"}
-            yield {"ph": "s", "pid": late, "tid": lanes[late][number], "ts": last, **both}
+            both = {"cat": "arrival", "name": "last to arrive", "id": number * len(ranks) + rank}
+            yield {"ph": "s", **place(late, lanes[late][number]), "ts": last, **both}
             # bp e: it ends in the slice around it, not in the next one
-            yield {"ph": "f", "bp": "e", "pid": rank, "tid": lanes[rank][number], "ts": last, **both}
+            yield {"ph": "f", "bp": "e", **place(rank, lanes[rank][number]), "ts": last, **both}
 
 
 def counters(rank: int, rows: list[Row]) -> Iterator[Event]:
@@ -111,14 +119,14 @@ def counters(rank: int, rows: list[Row]) -> Iterator[Event]:
     for row in rows:
         if row["kind"] != "host":
             continue
-        yield counter(rank, row, "memory MB", row["memory_bytes"] / 1e6)
+        yield counter(rank, row, "memory", "MB", row["memory_bytes"] / 1e6)
         passed = row["time"] - before["time"] if before else 0.0
         if before and passed > 0:
-            yield counter(rank, row, "CPU %", (row["cpu_seconds"] - before["cpu_seconds"]) / passed * 100)
+            yield counter(rank, row, "CPU", "%", (row["cpu_seconds"] - before["cpu_seconds"]) / passed * 100)
             if row["sent_bytes"] is not None:
-                yield counter(rank, row, "sent MB/s", (row["sent_bytes"] - before["sent_bytes"]) / passed / 1e6)
+                yield counter(rank, row, "sent", "MB/s", (row["sent_bytes"] - before["sent_bytes"]) / passed / 1e6)
         before = row
 
 
-def counter(rank: int, row: Row, name: str, value: float) -> Event:
-    return {"ph": "C", "pid": rank, "tid": TRAINING, "name": name, "ts": row["time"], "args": {name: round(value, 3)}}
+def counter(rank: int, row: Row, name: str, unit: str, value: float) -> Event:
+    return {"ph": "C", **place(rank), "name": name, "ts": row["time"], "args": {unit: round(value, 3)}}
