@@ -124,7 +124,10 @@ def test_an_injection_hits_one_rank_at_one_place():
     assert parse_injection(None) is None
 
 
-def test_an_injection_must_name_a_rank_there_is_except_in_the_local_run_of_a_comparison():
+def test_an_injection_must_name_a_rank_there_is_and_a_link_somebody_uses():
     with pytest.raises(InputError, match="there are ranks 0 to 1"):
         RunConfig(strategy="ddp", workers=2, inject="rank=2,where=data,ms=1").resolved()
-    assert RunConfig(strategy="local", workers=1, inject="rank=2,where=data,ms=1").resolved().workers == 1
+    with pytest.raises(InputError, match="there is only rank 0"):
+        RunConfig(strategy="local", workers=1, inject="rank=2,where=data,ms=1").resolved()
+    with pytest.raises(InputError, match="one worker sends nothing"):
+        RunConfig(strategy="local", inject="rank=0,where=link,ms=1").resolved()

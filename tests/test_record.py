@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync.errors import InputError
-from gradsync.record import RankLog, create_folder, finite, rank_file, read_rows, read_run, write_json
+from gradsync.record import RankLog, create_folder, finite, rank_file, rank_rows, read_rows, read_run, write_json
 
 
 def test_runs_started_together_get_folders_of_their_own(tmp_path: Path):
@@ -56,3 +56,12 @@ def test_a_folder_without_summary_is_unfinished_and_one_without_config_no_run(tm
         read_run(tmp_path)
     write_json(tmp_path / "config.json", {"model": "vgg11"})
     assert read_run(tmp_path).status == "unfinished"
+
+
+def test_stamps_of_later_steps_can_be_left_out(tmp_path: Path):
+    log = RankLog(tmp_path, 0)
+    for step in (1, 2):
+        log.write("step", step=step, seconds=0.5, phases=[["data", 0.0]], collectives=[], payload={})
+    kept, thin = rank_rows(tmp_path, 1, stamps_until=1)[0]
+    assert "phases" in kept
+    assert thin == {"kind": "step", "step": 2, "seconds": 0.5, "payload": {}}

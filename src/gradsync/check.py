@@ -19,8 +19,7 @@ def check(configs: list[RunConfig]) -> nn.Module:
     for config in configs:
         resolved = config.resolved()
         assert resolved.strategy
-        kind = strategies.find(resolved.strategy)
-        kind(TorchComm(), buffers=config.buffers, **strategies.parse_options(resolved.strategy, config.options))
+        strategies.construct(resolved.strategy, TorchComm(), config.buffers, config.options)
     config = configs[0]
     world.choose_device(config.device, world.World())
     if config.loader_processes and not is_reference(config.data):

@@ -203,19 +203,21 @@ def verify(command: Verify) -> int:
 
 def trace(command: Trace) -> int:
     from gradsync.meter.trace import trace
-    from gradsync.record import rank_files, rank_rows
+    from gradsync.record import rank_files, rank_rows, write_json
 
+    if command.until < 1:
+        raise InputError(f"--until is {command.until}: it must be 1 or more.")
     run = read_run(run_folders(command.run)[-1])
     path = command.out or run.folder / "trace.json"
     ranks = rank_rows(run.folder, len(rank_files(run.folder)))
     if not any("phases" in row for rows in ranks for row in rows):
         raise InputError(f"{run.folder} has no stamps to draw: it was not measured, or ended before its first step.")
     try:
-        path.write_text(jsons.dumps(trace(ranks, command.last)), encoding="utf-8")
+        write_json(path, trace(ranks, command.until), indent=None)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}.") from None
     steps = max(row["step"] for rows in ranks for row in rows if row["kind"] == "step")
-    shown = f"steps 1 to {command.last} of {steps} (--last)" if steps > command.last else f"{steps} steps"
+    shown = f"steps 1 to {command.until} of {steps} (--until)" if steps > command.until else f"{steps} steps"
     print(f"{path}: {shown}. Open it in ui.perfetto.dev or chrome://tracing.")
     return 0
 
@@ -233,7 +235,11 @@ def show(command: Show) -> int:
     console.print(runs_table(runs, console.width))
     for run in runs if command.ledger else ():
         console.print()
-        console.print(by_rank(run) if measured(run) else f"{run.folder}: no ledger: it was not measured.")
+        if measured(run):
+            console.print(by_rank(run))
+        else:
+            text = f"{run.folder}: no ledger: it was run with --no-measure, or has no step after the first."
+            console.print(text, markup=False, soft_wrap=True)
     for run in runs:
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)

@@ -75,7 +75,7 @@ class Trace:
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Where to write it. Default: trace.json in the run folder."""
 
-    last: int = 100
+    until: int = 100
     """Up to which step: a hundred steps of four ranks are some 10 MB."""
 
 

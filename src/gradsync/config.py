@@ -165,8 +165,11 @@ class RunConfig(Settings):
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
         injection = parse_injection(self.inject)
-        if injection and strategy != "local" and injection.rank >= workers:
-            raise InputError(f"--inject names rank {injection.rank}: there are ranks 0 to {workers - 1}.")
+        if injection and injection.rank >= workers:
+            there = f"there are ranks 0 to {workers - 1}" if workers > 1 else "there is only rank 0"
+            raise InputError(f"--inject names rank {injection.rank}: {there}.")
+        if injection and injection.where == "link" and workers == 1:
+            raise InputError("--inject slows a link, but one worker sends nothing: use two or more.")
         return replace(
             self,
             strategy=strategy,

@@ -42,10 +42,10 @@ def create_folder(out: Path, name: str) -> Path:
     raise InputError(f"{out} holds a thousand runs named {stamp}-{name}: choose another --out.")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
     """Written aside, then moved: a reader sees the whole file or none."""
     aside = path.with_name(path.name + ".part")
-    aside.write_text(json.dumps(finite(value), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    aside.write_text(json.dumps(finite(value), indent=indent, allow_nan=False) + "\n", encoding="utf-8")
     os.replace(aside, path)
 
 
@@ -131,5 +131,15 @@ def read_run(folder: Path) -> Run:
     return Run(folder, config, summary)
 
 
-def rank_rows(folder: Path, world_size: int) -> list[list[Row]]:
-    return [list(read_rows(rank_file(folder, rank))) for rank in range(world_size)]
+STAMPS = ("phases", "collectives")
+
+
+def rank_rows(folder: Path, world_size: int, stamps_until: int | None = None) -> list[list[Row]]:
+    """All rows of all ranks. ``stamps_until``: leave out the stamps of later steps, which are most of the bytes."""
+    return [[thinned(row, stamps_until) for row in read_rows(rank_file(folder, rank))] for rank in range(world_size)]
+
+
+def thinned(row: Row, stamps_until: int | None) -> Row:
+    if stamps_until is not None and row["kind"] == "step" and row["step"] > stamps_until:
+        return {name: value for name, value in row.items() if name not in STAMPS}
+    return row

@@ -23,8 +23,6 @@ def summarize(
     """The whole of summary.json. ``config`` is resolved; ``ranks`` holds what each rank has written."""
     start = first(ranks[0], "start") or {}
     seconds = [row["seconds"] for rows in ranks for row in timed(rows)]
-    steps = whole_steps(ranks, FIRST, LAST)
-    each = [ledgers(step) for step in steps]
     per_step = statistics.fmean(seconds) if seconds else None
     return {
         "schema": SCHEMA,
@@ -54,12 +52,7 @@ def summarize(
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
         "test": combined_test(ranks),
-        "ledger": mean([ledger for step in each for ledger in step]),
-        "straggler": straggler(steps, ranks),
-        "ranks": [
-            rank_summary(rows, rank) | {"ledger": mean([step[rank] for step in each])} | figures(rows)
-            for rank, rows in enumerate(ranks)
-        ],
+        **measured(ranks),
     }
 
 
@@ -128,6 +121,20 @@ def test_figures(rows: list[Row]) -> dict[str, Any]:
         "accuracy": correct / count,
         "correct": correct,
         "count": count,
+    }
+
+
+def measured(ranks: list[list[Row]]) -> dict[str, Any]:
+    """Ledger, straggler, and the ranks with all their figures."""
+    steps = whole_steps(ranks, FIRST, LAST)
+    each = [ledgers(step) for step in steps]
+    return {
+        "ledger": mean([ledger for step in each for ledger in step]),
+        "straggler": straggler(steps, ranks),
+        "ranks": [
+            rank_summary(rows, rank) | {"ledger": mean([step[rank] for step in each])} | figures(rows)
+            for rank, rows in enumerate(ranks)
+        ],
     }
 
 

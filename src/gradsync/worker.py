@@ -58,6 +58,8 @@ def main() -> int:
 def print_into(folder: Path, rank: int) -> None:
     """From now on what this process prints goes into the logs of another run."""
     (folder / "logs").mkdir(exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
     for stream, descriptor in (("out", sys.stdout.fileno()), ("err", sys.stderr.fileno())):
         with open(log_file(folder, rank, stream), "ab") as file:
             os.dup2(file.fileno(), descriptor)
@@ -92,6 +94,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         raise InputError(f"the run is for {config.workers} workers, but {here.size} processes were started.")
     torch.set_num_threads(config.threads)
     device = world.choose_device(config.device, here)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # stamps are taken in the stream of the current one
     precision = PRECISIONS[config.precision]
 
     samples = data.load(
@@ -113,12 +117,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         config.optimizer, model, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
     )
     injection = parse_injection(config.inject)
-    comm = TorchComm(
-        here.rank,
-        here.size,
-        Recorder(device) if config.measure else Stopwatch(),
-        link_delay=injection.delay(here.rank, "link") if injection else 0.0,
-    )
+    comm = TorchComm(here.rank, here.size, Recorder(device) if config.measure else Stopwatch())
     counter = choose_counter(here.interface, here.local_size) if config.measure else None
     sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
@@ -136,7 +135,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     if not loader.steps_per_epoch:
         raise InputError(f"{here.size} workers cannot share {len(samples.train)} training samples.")
     if config.tensorboard and here.rank == 0:
-        write_graph(model, next(iter(loader.test())).inputs[:1].to(device), folder)
+        example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
+        write_graph(model, example, folder)
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
@@ -182,7 +182,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     if clock:
         log.write("clock", **asdict(clock))
-    with HostSampler(log, counter, device) if config.measure else nullcontext():
+    link_delay = injection.delay(here.rank, "link") if injection else 0.0
+    with HostSampler(log, counter, device) if config.measure else nullcontext(), comm.slow_link(link_delay):
         train(sync, loader, test, plan, log)
     if clock:
         log.write("clock", **asdict(measure_offset(comm, device)))

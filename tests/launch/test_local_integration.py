@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from gradsync import config as configs
+from gradsync import launch
+from gradsync.config import RunConfig
 from gradsync.record import Run, rank_file, read_rows, read_run
 
 LONG = ["--model", "logistic", "--workers", "3", "--batch-size", "6", "--steps", "1000000", "--no-eval"]
@@ -192,3 +194,34 @@ def test_training_lowers_the_loss(train, model: str, precision: str):
     assert run.status == "completed"
     assert losses[-1] < losses[0]
     assert len(run.summary["epoch_seconds"]) == len(losses)
+
+
+TURNS = """
+from gradsync.strategies.all_reduce import AllReduce
+
+class FailsAtTheEnd(AllReduce):
+    steps = 0
+
+    def step(self):
+        super().step()
+        self.steps += 1
+        if self.steps == 3 and self.comm.rank == 0:
+            raise RuntimeError("after the last message")
+"""
+
+
+def test_runs_in_turn_survive_one_that_fails_when_other_ranks_have_gone_on(tmp_path: Path):
+    """Unmeasured runs end without a message: the other rank is in the next run when this one fails."""
+    (tmp_path / "strategies").mkdir()
+    own = tmp_path / "strategies" / "turns.py"
+    own.write_text(TURNS)
+    base = {"model": "logistic", "workers": 2, "steps": 3, "threads": 1, "eval": False, "measure": False}
+    names = ["all-reduce", f"{own}:FailsAtTheEnd", "gather-scatter", "ddp"]
+    configs = [RunConfig(**base, strategy=name, out=str(tmp_path / "runs")) for name in names]
+    runs = launch.run_in_turn(configs)
+    assert [run.status for run in runs] == ["completed", "failed", "completed", "completed"]
+    error = runs[1].summary["error"]
+    assert (error["rank"], error["message"]) == (0, "after the last message")
+    for run in runs[2:]:
+        kinds = [row["kind"] for row in read_rows(rank_file(run.folder, 1))]
+        assert kinds == ["start", "step", "step", "step", "end"], "nothing is left of the first attempt"

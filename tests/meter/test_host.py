@@ -22,6 +22,9 @@ class Fixed:
     def read(self) -> Counts:
         return next(self._readings)
 
+    def close(self) -> None:
+        self.closed = True
+
 
 def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
     log = RankLog(tmp_path, 0)
@@ -29,13 +32,15 @@ def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
     with HostSampler(log, Fixed(Counts(5, 5), Counts(215, 215)), torch.device("cpu")):
         sum(number * number for number in range(300_000))
         for step in (1, 2):
-            log.write("step", step=step)
+            log.write("step", step=step, begin=0.0, seconds=1.0)
+        log.write("step", step=3, begin=1e12, seconds=1.0)  # after the last sample: not in the count
     rows = rank_rows(tmp_path, 1)[0]
-    assert [row["kind"] for row in rows] == ["start", "host", "step", "step", "host"]
+    assert [row["kind"] for row in rows] == ["start", "host", "step", "step", "step", "host"]
     found = figures(rows)
     assert found["network"] == {
         "sent_bytes": 210,
         "received_bytes": 210,
+        "steps": 2,
         "source": "test",
         "closed_form": {"sent_bytes": 200.0, "received_bytes": 200.0},
         "overhead_percent": (210 / 200 - 1) * 100,

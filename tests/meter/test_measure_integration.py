@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from trace_format import check_format
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.meter.ledger import HIDDEN, PARTS, covered, ledgers
+from gradsync.meter.stragglers import NO_CORE
 from gradsync.meter.timeline import whole_steps
 from gradsync.meter.trace import trace
 from gradsync.record import Run, rank_rows
@@ -173,33 +175,75 @@ def injected(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return launch.run_in_turn(configs)
 
 
+def usual(run: Run) -> list[dict[str, float]]:
+    """The median step of every rank: one step in which the machine was busy elsewhere does not count."""
+    steps = [ledgers(ranks) for ranks in whole_steps(rank_rows(run.folder, run.summary["world_size"]), first=2)]
+    return [
+        {part: statistics.median(step[rank][part] for step in steps) for part in PARTS}
+        for rank in range(run.summary["world_size"])
+    ]
+
+
 def test_rank_and_cause_are_named_in_twelve_of_twelve(injected: list[Run]):
     found = [run.summary["straggler"] or {} for run in injected[: len(INJECTED)]]
     assert [(item.get("cause"), item.get("rank")) for item in found] == INJECTED
     for item in found:
-        assert item["seconds"] == pytest.approx(MILLISECONDS / 1e3, rel=0.25)
+        assert item["seconds"] == pytest.approx(MILLISECONDS / 1e3, rel=0.5)
 
 
 def test_the_delay_is_in_the_ledger_where_it_was_put_and_the_others_wait(injected: list[Run]):
     for (place, slow), run in zip(INJECTED, injected, strict=False):
-        for rank in run.summary["ranks"]:
-            assert (rank["ledger"][place] > 0.15) == (rank["rank"] == slow)
-            assert (rank["ledger"]["wait"] > 0.1) == (rank["rank"] != slow)
+        ledger = usual(run)
+        others = [item for rank, item in enumerate(ledger) if rank != slow]
+        assert ledger[slow][place] >= MILLISECONDS / 1e3
+        assert max(item[place] for item in others) < MILLISECONDS / 2e3
+        assert min(item["wait"] for item in others) > MILLISECONDS / 2e3 > ledger[slow]["wait"]
 
 
-def test_without_injection_nobody_is_named(injected: list[Run]):
-    assert [run.summary["straggler"] for run in injected[len(INJECTED) :]] == [None] * len(SYNCHRONOUS)
+def test_without_injection_nobody_is_called_slow(injected: list[Run]):
+    """Four ranks on two cores: one may be found to lack a core, which is not its fault and true."""
+    found = [run.summary["straggler"] for run in injected[len(INJECTED) :]]
+    assert len(found) == len(SYNCHRONOUS)
+    assert not [item for item in found if item and item["cause"] != NO_CORE]
 
 
-def test_a_slow_link_is_wire_and_not_waiting(train):
-    for strategy in ("all-reduce", "ddp"):
-        run = train(
-            model="logistic", strategy=strategy, workers=2, steps=4, eval=False, inject="rank=1,where=link,ms=100"
-        )
-        assert run.status == "completed", run.summary["error"]
-        for rank in run.summary["ranks"]:
-            assert rank["ledger"]["wire"] > 0.08
-            assert rank["ledger"]["wait"] < 0.05
+@pytest.mark.parametrize("strategy", ["all-reduce", "ddp"])
+def test_a_slow_link_is_wire_and_not_waiting(train, tmp_path: Path, strategy: str):
+    """With synchronized BatchNorm, whose messages must keep their place among DDP's buckets."""
+    (tmp_path / "model.py").write_text(MODEL)
+    model = f"{tmp_path / 'model.py'}:wide"
+    run = train(
+        model=model, strategy=strategy, workers=2, steps=5, eval=False, sync_bn=True, inject="rank=1,where=link,ms=50"
+    )
+    assert run.status == "completed", run.summary["error"]
+    for ledger in usual(run):
+        assert ledger["wire"] > 0.1, "statistics forward and backward, and the last bucket"
+        assert ledger["wait"] < ledger["wire"] / 2
+    assert len({rank["parameters_sha256"] for rank in run.summary["ranks"]}) == 1
+
+
+DIES = """
+import os
+from gradsync.strategies.ddp import DDP
+
+class Dies(DDP):
+    steps = 0
+
+    def step(self):
+        super().step()
+        self.steps += 1
+        if self.steps == 4 and self.comm.rank == 1:
+            os._exit(3)
+"""
+
+
+def test_a_measured_rank_that_loses_its_peer_does_not_train_on_alone(train, tmp_path: Path):
+    (tmp_path / "dies.py").write_text(DIES)
+    run = train(model="logistic", strategy=f"{tmp_path / 'dies.py'}:Dies", workers=2, steps=100_000, eval=False)
+    assert run.status == "failed"
+    assert run.summary["error"]["rank"] == 1
+    survivor = [row for row in rank_rows(run.folder, 2)[0] if row["kind"] == "step"]
+    assert len(survivor) == 4
 
 
 def test_measuring_changes_no_bit(tmp_path: Path):

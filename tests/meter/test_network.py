@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from gradsync.meter import network
 from gradsync.meter.network import Interface, Sockets, choose_counter
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag and /proc are Linux's")
@@ -57,5 +58,11 @@ def test_the_interface_is_taken_only_where_the_rank_has_it_for_itself():
     assert choose_counter(name, 2).source == "sockets"
 
 
-def test_a_counter_that_cannot_be_had_does_not_stop_anything():
-    assert choose_counter("no-such-interface", 1) is None
+@linux
+def test_an_interface_that_is_not_there_leaves_the_sockets():
+    assert choose_counter("no-such-interface", 1).source == "sockets"
+
+
+def test_a_counter_that_cannot_be_had_does_not_stop_anything(monkeypatch):
+    monkeypatch.setattr(network, "Sockets", lambda: 1 / 0)
+    assert choose_counter("lo", 1) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradsync.meter.ledger import Step, read_step
-from gradsync.meter.stragglers import NO_CORE, blame_cores, find
+from gradsync.meter.stragglers import NO_CORE, OUTSIDE, blame_cores, find
 
 
 def step(data: float = 0.01, forward: float = 0.02, late_scatter: float = 0.0, end: float = 0.1) -> Step:
@@ -60,6 +60,27 @@ def test_buckets_that_are_late_together_count_once():
 
     found = find([[buckets(0.0), buckets(0.04)]] * 6)
     assert (found.rank, round(found.seconds, 6)) == (1, 0.06)  # from 0.01, when the other came, to 0.07
+
+
+def test_late_because_it_began_late_is_not_put_down_to_a_part_of_the_step():
+    """As after testing, which lies between two epochs."""
+    steps = [[step(), shifted(step(), 0.03)] for _ in range(6)]
+    assert find(steps).cause == OUTSIDE
+
+
+def shifted(item: Step, seconds: float) -> Step:
+    move = [call._replace(start=call.start + seconds, end=call.end + seconds) for call in item.collectives]
+    phases = [(name, start + seconds, end + seconds) for name, start, end in item.phases]
+    return Step(item.begin + seconds, item.end + seconds, phases, move)
+
+
+def test_ranks_that_make_other_calls_are_still_compared_where_they_meet():
+    server = step()
+    calls = [["receive", "control", 0, 1, 0.01, 0.02, 0], ["all_reduce", "gradients", 1, 1, 0.06, 0.1, 0]]
+    row = {"seconds": 0.1, "begin": 50.0, "phases": [["forward", 0.0], ["own phase", 0.05]], "first_collective": 0}
+    late = read_step(row | {"collectives": calls})
+    assert [item.number for item in late.collectives] == [None, 0]
+    assert find([[server, late]] * 6).rank == 1
 
 
 def test_one_rank_or_no_steps_have_no_straggler():

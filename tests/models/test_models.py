@@ -62,3 +62,16 @@ def test_channels_last_only_for_convolutions_and_where_faster():
     assert models.memory_format("vgg11", build("vgg11"), "fp32") == torch.channels_last
     assert models.memory_format("alexnet", nn.Sequential(nn.Conv2d(1, 1, 1)), "fp32") == torch.contiguous_format
     assert models.memory_format("logistic", build("logistic"), "fp32") == torch.contiguous_format
+
+
+def test_what_depends_on_how_a_batch_is_shared_out_is_found():
+    with_norm = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    assert "BatchNorm" in models.by_share(with_norm, sync_bn=False)[0]
+    assert models.by_share(with_norm, sync_bn=True) == []
+    for layer in (
+        nn.Dropout(0.1),
+        nn.MultiheadAttention(4, 2, dropout=0.1),
+        nn.LSTM(2, 2, num_layers=2, dropout=0.1),
+    ):
+        assert models.by_share(nn.Sequential(layer), sync_bn=True) == ["dropout draws differ between workers"]
+    assert models.by_share(nn.Sequential(nn.Dropout(0.0), nn.LSTM(2, 2)), sync_bn=True) == []

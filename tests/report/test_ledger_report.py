@@ -17,6 +17,7 @@ def rank(number: int, ledger: dict) -> dict:
     network = {
         "sent_bytes": 42e6,
         "received_bytes": 41e6,
+        "steps": 10,
         "source": "sockets",
         "closed_form": {"sent_bytes": 40e6, "received_bytes": 40e6},
         "overhead_percent": 3.75,
@@ -77,7 +78,8 @@ def test_a_rank_each_and_the_one_that_is_late():
 
 
 def test_runs_that_were_not_measured_have_no_table():
-    assert by_strategy([Run(Path("x"), {}, None), Run(Path("x"), {}, {"strategy": "ddp"})]) is None
+    config = {"strategy": "ddp", "workers": 2}
+    assert by_strategy([Run(Path("x"), config, None), Run(Path("x"), config, {"strategy": "ddp"})]) is None
 
 
 @pytest.mark.parametrize("lengths", [[0.4] * 8, [10.0, 0.5, 20.5, 29.0], [0.0], [59.6, 0.4]])

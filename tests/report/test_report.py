@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gradsync.config import RunConfig
 from gradsync.record import RankLog, Run, write_json
-from gradsync.report.follow import Follower
+from gradsync.report.follow import Follower, following
 from gradsync.report.progress import Lines, Watch, WatchMany
 from gradsync.report.summary import failure_text, runs_table
 from gradsync.summary import summarize
@@ -189,3 +189,18 @@ def test_the_table_of_a_comparison_fits_into_80_columns(tmp_path: Path):
     rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert "…" not in "".join(rows)
     assert any("gather-scatter" in row and "1.500 ± 0.000" in row and "60.00%" in row for row in rows)
+
+
+def test_a_listener_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path, capsys):
+    class Fails:
+        def show(self, rank: int, row: dict) -> None:
+            raise ZeroDivisionError
+
+        def refresh(self) -> None:
+            raise AssertionError("it was to be told nothing more")
+
+    console = Console(file=io.StringIO(), width=300)
+    with following([tmp_path], [Fails(), Lines(console, 1)]):
+        RankLog(tmp_path, 0).write(**START)
+    assert "9,231,114 parameters" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert capsys.readouterr().err.count("Traceback") == 1

@@ -72,7 +72,7 @@ def test_show_prints_the_ledger_and_trace_writes_a_file(run, cli):
     assert "where the time of a step went" in shown
     bar = next(line for line in shown.splitlines() if line.startswith(" rank 1 ") and "ff" in line)
     assert bar.count("f") > 40
-    done = cli("trace", str(run[1]), "-o", "here.json", "--last", "10")
+    done = cli("trace", str(run[1]), "-o", "here.json", "--until", "10")
     assert done.returncode == 0, done.stderr
     assert "steps 1 to 10 of 25" in done.stdout
     wrong = cli("trace", "no-such-run")

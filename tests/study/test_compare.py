@@ -26,3 +26,8 @@ def test_an_option_none_has_and_an_empty_list_are_refused():
         run_configs(CompareConfig(strategies=("local",), options={"bucket-mb": "5"}), {"local": set()})
     with pytest.raises(InputError, match="name at least one"):
         CompareConfig(strategies=())
+
+
+def test_the_local_run_has_nobody_to_inject_a_delay_into():
+    config = CompareConfig(strategies=("local", "ddp"), inject="rank=1,where=data,ms=5")
+    assert [item.inject for item in run_configs(config, OPTIONS)] == [None, "rank=1,where=data,ms=5"]

@@ -45,6 +45,9 @@ def test_the_distance_is_the_worst_parameter_relative_to_its_largest_number(tmp_
     other = save(tmp_path / "other", weight=[4.0, 1.0], bias=[0.1], running_mean=[0.0])
     assert parameter_distance(other, one, {"weight", "bias"}) == pytest.approx(0.25)
     assert parameter_distance(one, one, {"weight", "bias"}) == 0.0
+    near_zero = save(tmp_path / "near", weight=[4.0, 0.0], bias=[1e-12], running_mean=[0.0])
+    nearer = save(tmp_path / "nearer", weight=[4.0, 0.0], bias=[3e-12], running_mean=[0.0])
+    assert parameter_distance(nearer, near_zero, {"weight", "bias"}) < 1e-6, "noise about zero is no distance"
     lost = save(tmp_path / "lost", weight=[4.0, math.nan], bias=[0.1], running_mean=[9.0])
     assert parameter_distance(lost, one, {"weight", "bias"}) == math.inf
 
@@ -58,6 +61,13 @@ def test_the_batch_splits_over_every_number_of_workers_or_is_refused():
         VerifyConfig(workers=(0, 2))
     with pytest.raises(InputError, match="set --batch-size"):
         VerifyConfig(batch_per_worker=4)
+
+
+def test_it_is_20_steps_unless_asked_otherwise():
+    assert (VerifyConfig().steps, VerifyConfig(steps=3).steps) == (20, 3)
+    assert VerifyConfig(epochs=2).run("ddp", 2).resolved().steps is None
+    with pytest.raises(InputError, match="event files"):
+        VerifyConfig(tensorboard=True)
 
 
 def test_the_conclusion_counts_no_lossy_strategy_as_passed():

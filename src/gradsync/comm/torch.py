@@ -10,10 +10,10 @@ out and what they were (``kind``). Nothing more is sent for that.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -26,86 +26,114 @@ Kind = Literal["gradients", "parameters", "buffers", "control"]
 
 
 class TorchComm:
-    """One rank's end of the process group. ``link_delay``: seconds every message of this rank leaves late."""
+    """One rank's end of the process group."""
 
-    def __init__(self, rank: int = 0, size: int = 1, meter: Stopwatch | None = None, link_delay: float = 0.0) -> None:
+    def __init__(self, rank: int = 0, size: int = 1, meter: Stopwatch | None = None) -> None:
         self.rank = rank
         self.size = size
         self.meter = meter or Stopwatch()
-        self._link_delay = link_delay
-        self._slow_link = ThreadPoolExecutor(1, "slow-link") if link_delay else None
+        self._slow_link: SlowLink | None = None
 
     def all_reduce(self, tensor: Tensor, kind: Kind = "gradients") -> None:
         """In place: the sum over all ranks, on every rank."""
-        if self.size > 1:
-            with self._stamped("all_reduce", kind, sent=tensor.nbytes, received=tensor.nbytes):
-                dist.all_reduce(flat(tensor))
+        self._call("all_reduce", kind, tensor.nbytes, tensor.nbytes, lambda: dist.all_reduce(flat(tensor)))
 
     def all_reduce_later(self, tensor: Tensor, kind: Kind = "gradients") -> Future[Tensor]:
         """The same, while this thread goes on. The future holds the tensor."""
         call = self.meter.start("all_reduce", kind, tensor.nbytes, tensor.nbytes, overlapped=True)
         ends_on_host = dist.get_backend() == "gloo"
 
-        def done(_: Future[list[Tensor]]) -> Tensor:
+        def done(reduced: Future[Any]) -> Tensor:
+            reduced.value()  # raises if a peer was lost; otherwise training would go on with this rank's own gradient
             self.meter.finish(call, on_host=ends_on_host)
             return tensor
 
-        if self._slow_link is None:
-            return dist.all_reduce(flat(tensor), async_op=True).get_future().then(done)
-        late: Future[list[Tensor]] = Future()
-
-        def send_late() -> None:
-            time.sleep(self._link_delay)
-            dist.all_reduce(flat(tensor))
-            late.set_result([tensor])
-
-        self._slow_link.submit(send_late)
-        return late.then(done)
+        if self._slow_link:
+            return self._slow_link.send(lambda: dist.all_reduce(flat(tensor))).then(done)
+        return dist.all_reduce(flat(tensor), async_op=True).get_future().then(done)
 
     def broadcast(self, tensor: Tensor, source: int = 0, kind: Kind = "parameters") -> None:
         """In place: what ``source`` holds, on every rank."""
-        if self.size > 1:
-            mine = self.rank == source
-            with self._stamped("broadcast", kind, sent=tensor.nbytes * mine, received=tensor.nbytes * (not mine)):
-                dist.broadcast(flat(tensor), src=source)
+        sent, received = (tensor.nbytes, 0) if self.rank == source else (0, tensor.nbytes)
+        self._call("broadcast", kind, sent, received, lambda: dist.broadcast(flat(tensor), src=source))
 
     def gather(
         self, tensor: Tensor, into: Sequence[Tensor] | None, target: int = 0, kind: Kind = "gradients"
     ) -> None:
         """Rank r's tensor lands in ``into[r]`` on ``target``; the other ranks pass None."""
-        if self.size > 1:
-            sent, received = (0, tensor.nbytes * (self.size - 1)) if into is not None else (tensor.nbytes, 0)
-            with self._stamped("gather", kind, sent, received):
-                dist.gather(flat(tensor), [flat(item) for item in into] if into is not None else None, dst=target)
+        sent, received = (0, tensor.nbytes * (self.size - 1)) if into is not None else (tensor.nbytes, 0)
+        rows = [flat(item) for item in into] if into is not None else None
+        self._call("gather", kind, sent, received, lambda: dist.gather(flat(tensor), rows, dst=target))
 
     def scatter(
         self, tensor: Tensor, parts: Sequence[Tensor] | None, source: int = 0, kind: Kind = "gradients"
     ) -> None:
         """In place: rank r receives ``parts[r]`` of ``source``; the other ranks pass None."""
-        if self.size > 1:
-            sent, received = (tensor.nbytes * (self.size - 1), 0) if parts is not None else (0, tensor.nbytes)
-            with self._stamped("scatter", kind, sent, received):
-                dist.scatter(flat(tensor), [flat(item) for item in parts] if parts is not None else None, src=source)
+        sent, received = (tensor.nbytes * (self.size - 1), 0) if parts is not None else (0, tensor.nbytes)
+        rows = [flat(item) for item in parts] if parts is not None else None
+        self._call("scatter", kind, sent, received, lambda: dist.scatter(flat(tensor), rows, src=source))
 
     def send(self, tensor: Tensor, target: int, kind: Kind = "control") -> None:
-        with self._stamped("send", kind, sent=tensor.nbytes, received=0):
-            dist.send(tensor, target)
+        self._call("send", kind, tensor.nbytes, 0, lambda: dist.send(tensor, target))
 
     def receive(self, tensor: Tensor, source: int, kind: Kind = "control") -> None:
-        with self._stamped("receive", kind, sent=0, received=tensor.nbytes):
-            dist.recv(tensor, source)
+        self._call("receive", kind, 0, tensor.nbytes, lambda: dist.recv(tensor, source))
 
     def carrier(self, device: torch.device) -> torch.device:
         """Where a small message must lie to be sent: NCCL takes it from the GPU, gloo sooner from the host."""
         return device if self.size > 1 and dist.get_backend() == "nccl" else torch.device("cpu")
 
     @contextmanager
-    def _stamped(self, operation: str, kind: Kind, sent: int, received: int) -> Iterator[None]:
-        call = self.meter.start(operation, kind, sent, received)
-        if self._link_delay:
-            time.sleep(self._link_delay)
-        yield
-        self.meter.finish(call)
+    def slow_link(self, seconds: float) -> Iterator[None]:
+        """While the block runs, every message of this rank leaves so much later. 0: nothing changes."""
+        if seconds == 0:
+            yield
+            return
+        self._slow_link = SlowLink(seconds)
+        try:
+            yield
+        finally:
+            self._slow_link.close()
+            self._slow_link = None
+
+    def _call(self, operation: str, kind: Kind, sent: int, received: int, call: Callable[[], object]) -> None:
+        if self.size == 1:
+            return
+        stamps = self.meter.start(operation, kind, sent, received)
+        if self._slow_link:
+            self._slow_link.send(call).wait()
+        else:
+            call()
+        self.meter.finish(stamps)
+
+
+class SlowLink:
+    """Sends in the order it was told to, each message after a pause.
+
+    One thread for all: the order of collectives must be the same on every rank.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._thread = ThreadPoolExecutor(1, "slow-link")
+
+    def send(self, call: Callable[[], object]) -> Future[Any]:
+        sent: Future[Any] = Future()
+
+        def send_late() -> None:
+            time.sleep(self._seconds)
+            try:
+                call()
+            except Exception as error:
+                sent.set_exception(error)
+            else:
+                sent.set_result(None)
+
+        self._thread.submit(send_late)
+        return sent
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def flat(tensor: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from gradsync.config import RunConfig
 from gradsync.errors import signal_name
 from gradsync.launch import local
 from gradsync.launch.outcome import INTERRUPTED, Outcome, explain
-from gradsync.record import Run, create_folder, rank_rows, write_json
-from gradsync.summary import summarize
+from gradsync.record import Run, create_folder, rank_files, rank_rows, write_json
+from gradsync.summary import LAST, summarize
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
@@ -45,12 +45,20 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
     runs: list[Run] = []
     while len(runs) < len(configs):
         rest = slice(len(runs), None)
+        for folder in folders[rest]:
+            forget(folder)
         runs += run_until_failure(configs[rest], folders[rest], watch)
         assert runs[-1].summary
         error = runs[-1].summary["error"]
         if error and error["type"] == INTERRUPTED:
             break
     return runs
+
+
+def forget(folder: Path) -> None:
+    """What ranks have written that went on to this run while another one was failing in the run before."""
+    for path in [*rank_files(folder).values(), *folder.glob("logs/*")]:
+        path.unlink()
 
 
 def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], watch: Watch) -> list[Run]:
@@ -69,7 +77,7 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     with signals_held():
         for config, run_config, folder in zip(configs, resolved, folders, strict=True):
             assert run_config.workers
-            ranks = rank_rows(folder, run_config.workers)
+            ranks = rank_rows(folder, run_config.workers, stamps_until=LAST)
             ends = [row["time"] for rows in ranks for row in rows if row["kind"] == "end"]
             others_to_come = folder != folders[-1]
             completed = len(ends) == len(ranks) and (others_to_come or outcome == Outcome())
@@ -95,5 +103,7 @@ def signals_held() -> Iterator[None]:
 
 
 def folder_name(config: RunConfig) -> str:
-    model = re.sub(r"[^A-Za-z0-9]+", "-", config.model).strip("-")
-    return f"{model}-{config.strategy}-{config.workers}w"
+    model, strategy = (
+        re.sub(r"[^A-Za-z0-9]+", "-", str(name)).strip("-") for name in (config.model, config.strategy)
+    )
+    return f"{model}-{strategy}-{config.workers}w"

@@ -43,7 +43,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
             return str(folder / "logs")
 
     folder = folders[0]  # a rank that goes on to the next run prints into that one's logs
-    (folder / "logs").mkdir()
+    (folder / "logs").mkdir(exist_ok=True)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
     assert config.workers
     with restored_signals(), environment(rank_environment(config)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradsync.record import Row
@@ -33,14 +33,16 @@ def figures(rows: list[Row]) -> dict[str, Any]:
 def network(rows: list[Row], host: list[Row]) -> dict[str, Any] | None:
     """What the kernel counted from the first step to the last, beside the closed form of the strategy."""
     start = next((row for row in rows if row["kind"] == "start"), {})
-    if not host or host[0]["sent_bytes"] is None:
+    if len(host) < 2 or host[0]["sent_bytes"] is None:
         return None
-    steps = sum(row["kind"] == "step" for row in rows)
+    # A rank that was killed has no last sample: only the steps before the last one it has are in the count.
+    steps = sum(row["kind"] == "step" and row["begin"] + row["seconds"] <= host[-1]["time"] for row in rows)
     counted = {name: host[-1][name] - host[0][name] for name in NETWORK}
     per_step = start.get("wire_bytes")
     expected = {name: each * steps for name, each in zip(NETWORK, per_step, strict=True)} if per_step else None
     return {
         **counted,
+        "steps": steps,
         "source": start["network_source"],
         "closed_form": expected,
         "overhead_percent": overhead(sum(counted.values()), sum(expected.values())) if expected else None,
@@ -53,11 +55,11 @@ def overhead(counted: float, expected: float) -> float | None:
 
 def payload(rows: list[Row]) -> dict[str, Any] | None:
     """What the strategy handed to collectives and took from them, by kind: while training, and before it."""
-    measured = [row for row in rows if row["kind"] == "step" and "collectives" in row]
+    measured = [row for row in rows if row["kind"] == "step" and "payload" in row]
     start = next((row for row in rows if row["kind"] == "start"), None)
     if not measured or start is None:
         return None
-    kinds = by_kind((item[1], item[2], item[3]) for row in measured for item in row["collectives"])
+    kinds = by_kind((kind, *bytes_) for row in measured for kind, bytes_ in row["payload"].items())
     return {
         **{name: sum(kind[name] for kind in kinds.values()) for name in NETWORK},
         "kinds": kinds,
@@ -65,7 +67,7 @@ def payload(rows: list[Row]) -> dict[str, Any] | None:
     }
 
 
-def by_kind(items: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
+def by_kind(items: Iterable[Sequence[Any]]) -> dict[str, dict[str, int]]:
     kinds: dict[str, dict[str, int]] = {}
     for kind, sent, received in items:
         total = kinds.setdefault(kind, dict.fromkeys(NETWORK, 0))

@@ -32,14 +32,20 @@ class HostSampler:
         self._thread = threading.Thread(target=self._sample_until_stopped, name="host-sampler", daemon=True)
 
     def __enter__(self) -> HostSampler:
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
         self._write()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(
+            timeout=5
+        )  # a reading of the kernel or the GPU that hangs must not keep the run from ending
         self._write()
+        if self._counter:
+            self._counter.close()
 
     def _sample_until_stopped(self) -> None:
         while not self._stop.wait(SECONDS):

@@ -13,6 +13,7 @@ the time in which a collective was under way.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,14 +26,16 @@ OWN_PARTS = ("data", "copy", "forward", "backward", "optimizer", "other")  # wha
 # Phases that are not parts. drain: backward has computed everything and waits for what is still on its way.
 PART_OF_PHASE = {"agree": "other", "drain": "backward"}
 
+POINT_TO_POINT = ("send", "receive")  # have no number: the other end knows them by another name
+
 Interval = tuple[float, float]
 Ledger = dict[str, float]
 
 
 class Collective(NamedTuple):
-    """One rank's view of one collective; its number is the same on every rank."""
+    """One rank's view of one collective; its number is the same on every rank. None: point to point."""
 
-    number: int
+    number: int | None
     operation: str
     kind: str
     sent: int
@@ -62,11 +65,13 @@ def read_step(row: dict[str, Any], clock_offset: float = 0.0) -> Step:
     end = begin + row["seconds"]
     names = [name for name, _ in row["phases"]]
     bounds = [*(begin + offset for _, offset in row["phases"]), end]
+    numbers = itertools.count(row["first_collective"])
     collectives = [
-        Collective(number, operation, kind, sent, received, begin + start, begin + stop, bool(overlapped))
-        for number, (operation, kind, sent, received, start, stop, overlapped) in enumerate(
-            row["collectives"], row["first_collective"]
+        Collective(
+            None if operation in POINT_TO_POINT else next(numbers),
+            *(operation, kind, sent, received, begin + start, begin + stop, bool(overlapped)),
         )
+        for operation, kind, sent, received, start, stop, overlapped in row["collectives"]
     ]
     phases = [(name, start, stop) for name, (start, stop) in zip(names, pairwise(bounds), strict=True)]
     return Step(begin, end, phases, collectives)
@@ -77,15 +82,26 @@ def last_arrivals(ranks: Iterable[Step]) -> dict[int, float]:
     last: dict[int, float] = {}
     for step in ranks:
         for item in step.collectives:
-            last[item.number] = max(item.start, last.get(item.number, item.start))
+            if item.number is not None:
+                last[item.number] = max(item.start, last.get(item.number, item.start))
     return last
+
+
+def arrival(item: Collective, arrivals: dict[int, float]) -> float:
+    """When all were there: never before this rank was."""
+    return item.start if item.number is None else max(item.start, arrivals.get(item.number, item.start))
+
+
+def part_of(phase: str) -> str:
+    """The part of the ledger a phase counts as; a strategy may have phases of its own."""
+    return PART_OF_PHASE.get(phase, phase if phase in PARTS else "other")
 
 
 def step_ledger(step: Step, arrivals: dict[int, float]) -> Ledger:
     """One rank's step, part by part, and hidden_comm."""
     parts = dict.fromkeys(PARTS, 0.0)
     for name, start, end in step.phases:
-        parts[PART_OF_PHASE.get(name, name)] += end - start
+        parts[part_of(name)] += end - start
 
     blocking = [item for item in step.collectives if not item.overlapped]
     overlapped = [item for item in step.collectives if item.overlapped]
@@ -94,14 +110,14 @@ def step_ledger(step: Step, arrivals: dict[int, float]) -> Ledger:
     for item in blocking:
         while item.start >= end and end < step.end:
             name, _, end = next(phase)
-        wire = max(0.0, item.end - max(arrivals[item.number], item.start))
+        wire = max(0.0, item.end - arrival(item, arrivals))
         take(parts, name, item.end - item.start, wire)
     exposed = sum(item.end - item.start for item in blocking)
 
     for name, start, end in step.phases if overlapped else ():
         if name == "drain":
             busy = covered(clipped([(item.start, item.end) for item in overlapped], start, end))
-            arrived = [(max(item.start, arrivals[item.number]), item.end) for item in overlapped]
+            arrived = [(arrival(item, arrivals), item.end) for item in overlapped]
             take(parts, name, busy, covered(clipped(arrived, start, end)))
             exposed += busy
 
@@ -111,7 +127,7 @@ def step_ledger(step: Step, arrivals: dict[int, float]) -> Ledger:
 
 def take(parts: Ledger, phase: str, seconds: float, wire: float) -> None:
     """Move communication out of the phase it happened in."""
-    parts[PART_OF_PHASE.get(phase, phase)] -= seconds
+    parts[part_of(phase)] -= seconds
     parts["wire"] += wire
     parts["wait"] += seconds - wire
 

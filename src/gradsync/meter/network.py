@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +30,8 @@ class Counter(Protocol):
 
     def read(self) -> Counts: ...
 
+    def close(self) -> None: ...
+
 
 class Interface:
     """Everything on a network interface, headers included: right where this rank has it for itself."""
@@ -39,6 +44,9 @@ class Interface:
     def read(self) -> Counts:
         now = psutil.net_io_counters(pernic=True)[self._name]
         return Counts(now.bytes_sent, now.bytes_recv)
+
+    def close(self) -> None:
+        pass
 
 
 class Sockets:
@@ -66,6 +74,9 @@ class Sockets:
         counts = self._seen.values()
         return Counts(sum(item.sent for item in counts), sum(item.received for item in counts))
 
+    def close(self) -> None:
+        self._diag.close()
+
 
 def own_inodes() -> set[int]:
     found = set()
@@ -81,9 +92,10 @@ def own_inodes() -> set[int]:
 
 def choose_counter(interface: str | None, ranks_on_node: int) -> Counter | None:
     """The best counter there is; None where the kernel has none to offer (not Linux, no netlink)."""
-    try:
-        if interface and interface not in ("lo", "lo0") and ranks_on_node == 1:
-            return Interface(interface)
-        return Sockets()
-    except Exception:  # whatever it is, training goes on without these figures
-        return None
+    choices: list[Callable[[], Counter]] = [Sockets]
+    if interface and interface not in ("lo", "lo0") and ranks_on_node == 1:
+        choices.insert(0, partial(Interface, interface))
+    for choice in choices:
+        with suppress(Exception):  # whatever it is, training goes on without these figures
+            return choice()
+    return None

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from gradsync.meter.ledger import POINT_TO_POINT
+
 Stamp = Any  # float, or torch.cuda.Event until the step has ended
 DIGITS = 6  # microseconds
 
@@ -97,6 +99,11 @@ class Recorder(Stopwatch):
             return round(self._clock.seconds(stamp) - begin, DIGITS)
 
         calls = self.take_calls()
+        payload: dict[str, list[int]] = {}
+        for call in calls:
+            total = payload.setdefault(call.kind, [0, 0])
+            total[0] += call.sent
+            total[1] += call.received
         row = {
             "seconds": round(end - begin, DIGITS),
             "begin": begin,
@@ -109,8 +116,9 @@ class Recorder(Stopwatch):
                 ]
                 for call in calls
             ],
+            "payload": payload,
         }
-        self._first_call += len(calls)
+        self._first_call += sum(call.operation not in POINT_TO_POINT for call in calls)
         self._begin = self._clock.next()
         self._phases = [("other", self._begin)]
         return row
@@ -155,7 +163,7 @@ class CudaClock:
     def end(self) -> float:
         """The time of the step's last event, by the clock its first one was agreed on."""
         self._last = self.stamp()
-        self._last.synchronize()
+        torch.cuda.synchronize(self._device)  # all streams; the loss has been read, so there is nothing to wait for
         self._last_host = time.monotonic()
         return self.seconds(self._last)
 
@@ -171,5 +179,4 @@ class CudaClock:
     def seconds(self, stamp: Stamp) -> float:
         if isinstance(stamp, float):
             return stamp
-        stamp.synchronize()
         return self._anchor_host + self._anchor.elapsed_time(stamp) / 1e3

@@ -16,6 +16,7 @@ SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a mi
 
 COMPUTING = ("forward", "backward", "drain")
 NO_CORE = "no free core"
+OUTSIDE = "begins its steps late"  # testing, for instance, lies between two epochs
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
         chance = SIGMAS * statistics.stdev(net) / len(net) ** 0.5
         if statistics.median(net) >= enough and statistics.fmean(net) > chance:
             late = [caused[rank] for caused in delays if caused[rank] == max(caused)]
-            return Straggler(rank, len(late), len(steps), statistics.median(late), cause(rank, steps))
+            seconds = statistics.median(late)
+            return Straggler(rank, len(late), len(steps), seconds, cause(rank, seconds, steps))
     return None
 
 
@@ -63,8 +65,9 @@ def delays_caused(ranks: Sequence[Step]) -> list[float]:
                 arrivals[item.number].append((item.start, rank))
     waited_for: list[list[Interval]] = [[] for _ in ranks]
     for starts in arrivals.values():
-        (before, _), (last, rank) = sorted(starts)[-2:]
-        waited_for[rank].append((before, last))
+        if len(starts) == len(ranks):
+            (before, _), (last, rank) = sorted(starts)[-2:]
+            waited_for[rank].append((before, last))
     return [covered(intervals) for intervals in waited_for]  # buckets are under way at the same time
 
 
@@ -74,22 +77,23 @@ def telling(step: Step) -> set[int]:
     While it computes: all. After that, the first: when a rank comes to the next is the strategy's doing, as with the
     rank that averages for the others.
     """
-    numbers: set[int] = set()
-    for name, start, end in step.phases:
-        inside = [item.number for item in step.collectives if start <= item.start < end]
-        numbers |= set(inside if name in COMPUTING else inside[:1])
-    return numbers
+    computed = max((end for name, _, end in step.phases if name in COMPUTING), default=step.begin)
+    numbered = [(item.number, item.start) for item in step.collectives if item.number is not None]
+    while_computing = [number for number, start in numbered if start < computed]
+    after = [number for number, start in numbered if start >= computed]
+    return {*while_computing, *after[:1]}
 
 
-def cause(rank: int, steps: Sequence[Sequence[Step]]) -> str:
-    """The part of the ledger in which this rank takes longer than the others do."""
+def cause(rank: int, seconds: float, steps: Sequence[Sequence[Step]]) -> str:
+    """The part of the ledger in which this rank takes longer than the others do, if one explains the delay."""
     excess: dict[str, list[float]] = defaultdict(list)
     for ranks in steps:
         parts = ledgers(ranks)
         for name in OWN_PARTS:
             others = statistics.median(item[name] for other, item in enumerate(parts) if other != rank)
             excess[name].append(parts[rank][name] - others)
-    return max(OWN_PARTS, key=lambda name: statistics.median(excess[name]))
+    longest = max(OWN_PARTS, key=lambda name: statistics.median(excess[name]))
+    return longest if statistics.median(excess[longest]) >= seconds / 2 else OUTSIDE
 
 
 def blame_cores(found: Straggler, without_core: Sequence[float], steps: Sequence[Sequence[Step]]) -> Straggler:

@@ -26,14 +26,17 @@ class Timeline:
             self._clocks[rank].append(row)
         elif row["kind"] == "step" and "phases" in row:
             ranks = self._open[row["step"]]
-            ranks[rank] = read_step(row, self._offset(rank, row["begin"]))
+            ranks[rank] = read_step(row, self.offset(rank, row["begin"]))
             if len(ranks) == self._world_size:
                 del self._open[row["step"]]
                 return [ranks[rank] for rank in range(self._world_size)]
         return None
 
-    def _offset(self, rank: int, time: float) -> float:
-        """Under one kernel there is one clock; else what the ping-pongs found, on a line from start to end."""
+    def offset(self, rank: int, time: float) -> float:
+        """This rank's clock minus rank 0's, then.
+
+        Under one kernel there is one clock; else what the ping-pongs found, on a line from start to end.
+        """
         if self._kernels.get(rank) == self._kernels.get(0) or not self._clocks[rank]:
             return 0.0
         return interpolate(self._clocks[rank], time)
@@ -46,13 +49,19 @@ def interpolate(clocks: Sequence[Row], time: float) -> float:
     return first["offset"] + share * (last["offset"] - first["offset"])
 
 
-def whole_steps(ranks: list[list[Row]], first: int = 1, last: int | None = None) -> list[list[Step]]:
-    """Steps ``first`` to ``last`` of a run that has ended: those every rank has finished and measured."""
+def timeline_of(ranks: list[list[Row]]) -> Timeline:
+    """Of a run that has ended: it knows all clocks before the first step."""
     timeline = Timeline(len(ranks))
     for rank, rows in enumerate(ranks):
         for row in rows:
             if row["kind"] in ("start", "clock"):
                 timeline.add(rank, row)
+    return timeline
+
+
+def whole_steps(ranks: list[list[Row]], first: int = 1, last: int | None = None) -> list[list[Step]]:
+    """Steps ``first`` to ``last`` of a run that has ended: those every rank has finished and measured."""
+    timeline = timeline_of(ranks)
     found = []
     for rank, rows in enumerate(ranks):
         for row in rows:

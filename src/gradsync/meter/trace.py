@@ -10,24 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradsync.meter.ledger import Collective, Step, last_arrivals
-from gradsync.meter.timeline import whole_steps
+from gradsync.meter.ledger import Collective, Step, arrival, last_arrivals
+from gradsync.meter.timeline import Timeline, timeline_of, whole_steps
 from gradsync.record import Row
 
 Event = dict[str, Any]
 TRAINING = 0  # lane of the training thread; those of collectives in the background follow
 LANES = 1000  # thread ids kept for one rank
 SHORTEST_ARROW = 1e-4  # seconds of waiting below which no arrow is drawn
+AFTER = 1.5  # seconds of host samples after the last step shown
 SHOWN_PHASES = {"drain": "wait for buckets"}
 
 
 def trace(ranks: list[list[Row]], last_step: int | None = None) -> dict[str, Any]:
     """The whole file as JSON, up to ``last_step``. Times in microseconds from the first event on."""
     steps = whole_steps(ranks, last=last_step)
+    clock = timeline_of(ranks)
+    end = max((step.end for step in steps[-1]), default=0.0) + AFTER if steps else 0.0
     events = [
         *names(ranks, steps),
         *(event for number, step in enumerate(steps, 1) for event in step_events(number, step)),
-        *(event for rank, rows in enumerate(ranks) for event in counters(rank, rows)),
+        *(event for rank, rows in enumerate(ranks) for event in counters(rank, rows, clock) if event["ts"] <= end),
     ]
     zero = min((event["ts"] for event in events if "ts" in event), default=0.0)
     # Whole microseconds, as the stamps are: Perfetto drops a span that ends a nanosecond after the one around it,
@@ -57,9 +60,9 @@ def place(rank: int, lane: int = TRAINING) -> Event:
     return {"pid": rank + 1, "tid": (rank + 1) * LANES + lane}
 
 
-def lane_of(step: Step) -> dict[int, int]:
+def lane_of(step: Step) -> dict[int | None, int]:
     """Collective number -> thread id: those that overlap in time get lanes of their own."""
-    lanes: dict[int, int] = {}
+    lanes: dict[int | None, int] = {}
     free_from: list[float] = []
     for item in step.collectives:
         if not item.overlapped:
@@ -79,7 +82,7 @@ def step_events(number: int, ranks: list[Step]) -> Iterator[Event]:
         for name, start, end in step.phases:
             yield span(rank, TRAINING, SHOWN_PHASES.get(name, name), "phase", start, end)
         for item in step.collectives:
-            yield from collective_events(rank, lanes[rank][item.number], item, arrivals[item.number])
+            yield from collective_events(rank, lanes[rank].get(item.number, TRAINING), item, arrival(item, arrivals))
     yield from arrows(ranks, lanes, arrivals)
 
 
@@ -88,8 +91,8 @@ def span(rank: int, lane: int, name: str, category: str, start: float, end: floa
     return event | ({"args": args} if args else {})
 
 
-def collective_events(rank: int, lane: int, item: Collective, last_arrival: float) -> Iterator[Event]:
-    arrived = min(max(last_arrival, item.start), item.end)
+def collective_events(rank: int, lane: int, item: Collective, all_there: float) -> Iterator[Event]:
+    arrived = min(all_there, item.end)
     facts = {"kind": item.kind, "sent_bytes": item.sent, "received_bytes": item.received, "number": item.number}
     yield span(rank, lane, item.operation, "collective", item.start, item.end, **facts)
     if arrived > item.start:
@@ -98,7 +101,7 @@ def collective_events(rank: int, lane: int, item: Collective, last_arrival: floa
         yield span(rank, lane, "wire", "wire", arrived, item.end)
 
 
-def arrows(ranks: list[Step], lanes: list[dict[int, int]], arrivals: dict[int, float]) -> Iterator[Event]:
+def arrows(ranks: list[Step], lanes: list[dict[int | None, int]], arrivals: dict[int, float]) -> Iterator[Event]:
     """From the last rank's arrival to the end of each other rank's waiting."""
     by_number = [{item.number: item for item in step.collectives} for step in ranks]
     for number, last in arrivals.items():
@@ -114,11 +117,12 @@ def arrows(ranks: list[Step], lanes: list[dict[int, int]], arrivals: dict[int, f
             yield {"ph": "f", "bp": "e", **place(rank, lanes[rank][number]), "ts": last, **both}
 
 
-def counters(rank: int, rows: list[Row]) -> Iterator[Event]:
+def counters(rank: int, rows: list[Row], clock: Timeline) -> Iterator[Event]:
     before: Row | None = None
     for row in rows:
         if row["kind"] != "host":
             continue
+        row = row | {"time": row["time"] - clock.offset(rank, row["time"])}
         yield counter(rank, row, "memory", "MB", row["memory_bytes"] / 1e6)
         passed = row["time"] - before["time"] if before else 0.0
         if before and passed > 0:

@@ -103,9 +103,15 @@ def by_share(module: nn.Module, sync_bn: bool) -> list[str]:
     found = []
     if not sync_bn and any(isinstance(part, _BatchNorm) for part in module.modules()):
         found.append("BatchNorm normalises each worker's share by itself (--sync-bn, --norm none)")
-    if any(isinstance(part, _DropoutNd) and part.p > 0 for part in module.modules()):
+    if any(drops(part) for part in module.modules()):
         found.append("dropout draws differ between workers")
     return found
+
+
+def drops(part: nn.Module) -> bool:
+    """Dropout layers have a p; attention and recurrent layers a number named dropout."""
+    rate = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
+    return isinstance(rate, (int, float)) and rate > 0
 
 
 def count_parameters(module: nn.Module) -> int:

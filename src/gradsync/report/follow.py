@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -44,22 +45,31 @@ class Follower:
 def following(folders: Sequence[Path], listeners: Sequence[Listener]) -> Iterator[None]:
     """A thread that hands new rows to the listeners, run by run, until the block ends, then the last ones."""
     followers: dict[Path, Follower] = {}
+    listening = list(listeners)
     ended = threading.Event()
+
+    def tell(what: Callable[[Listener], None]) -> None:
+        """A listener that fails is not told again: the others, and the run, go on."""
+        for listener in list(listening):
+            try:
+                what(listener)
+            except OSError:
+                pass  # the reader of a pipe may have gone
+            except Exception:
+                listening.remove(listener)
+                traceback.print_exc()
 
     def look() -> None:
         for rank, path in ((rank, path) for folder in folders for rank, path in rank_files(folder).items()):
             follower = followers.setdefault(path, Follower(path))
             for row in follower.new_rows():
-                for listener in listeners:
-                    listener.show(rank, row)
-        for listener in listeners:
-            listener.refresh()
+                tell(lambda listener, rank=rank, row=row: listener.show(rank, row))  # type: ignore[misc]
+        tell(lambda listener: listener.refresh())
 
     def follow() -> None:
         while True:
             last = ended.wait(POLL_SECONDS)
-            with suppress(OSError):  # the reader of a pipe may have gone; the run goes on
-                look()
+            look()
             if last:
                 return
 

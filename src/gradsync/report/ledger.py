@@ -13,6 +13,7 @@ from rich.text import Text
 from gradsync.meter.ledger import HIDDEN, PARTS
 from gradsync.meter.stragglers import Straggler
 from gradsync.record import Run
+from gradsync.report.summary import line
 
 NOTHING = "–"
 BAR = 60  # characters for the longest
@@ -104,11 +105,12 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
         f"({sources(items)}); closed form: of sent; CPU: 100 % is one core; no free core: ready but not running.",
     )
     for name, rank in items:
-        network, payload, steps = rank["network"] or {}, rank["payload"] or {}, rank["steps"]
+        network, payload = rank["network"] or {}, rank["payload"] or {}
+        steps = network.get("steps", 0)
         closed_form = network.get("closed_form") or {}
         table.add_row(
             name,
-            megabytes(payload.get("sent_bytes"), steps),
+            megabytes(payload.get("sent_bytes"), rank["steps"]),
             megabytes(network.get("sent_bytes"), steps),
             megabytes(network.get("received_bytes"), steps),
             megabytes(closed_form.get("sent_bytes"), steps),
@@ -143,8 +145,9 @@ def percent(value: float | None, form: str = ".0f") -> str:
 
 
 def measured(run: Run) -> dict[str, Any] | None:
-    """The figures of a run that has a ledger."""
-    return run.summary if run.summary and run.summary.get("ledger") else None
+    """The figures of a run that has a ledger, whatever became of it."""
+    figures = line(run).figures
+    return figures if figures.get("ledger") else None
 
 
 def by_strategy(runs: Sequence[Run]) -> Group | None:

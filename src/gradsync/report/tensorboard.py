@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ class EventFiles:
 
     def __exit__(self, *_: object) -> None:
         for writer in self._writers.values():
-            writer.close()
+            with suppress(OSError):  # a full disk costs the curves, not the run
+                writer.close()
 
     def refresh(self) -> None:
         pass
@@ -68,6 +70,8 @@ def step_scalars(row: Row) -> dict[str, Any]:
 
 
 def test_scalars(row: Row) -> dict[str, Any]:
+    if not row["count"]:  # more ranks than test samples
+        return {}
     loss = None if row["loss_sum"] is None else row["loss_sum"] / row["count"]
     return {"test/accuracy": row["correct"] / row["count"], "test/loss": loss}
 

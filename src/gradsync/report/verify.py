@@ -14,7 +14,8 @@ YES = {True: "yes", False: "no", None: "–"}
 
 
 def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
-    work = f"{config.model}, {config.steps} steps of {config.batch_size} samples in {config.precision}"
+    length = f"{config.steps} steps" if config.steps else f"{config.epochs} epochs"
+    work = f"{config.model}, {length} of {config.batch_size} samples in {config.precision}"
     table = Table(title=f"{work}, against one process", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     table.add_column("strategy", overflow="fold")
     table.add_column("work-\ners", justify="right")

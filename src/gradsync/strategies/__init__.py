@@ -14,7 +14,7 @@ from gradsync import world
 from gradsync.comm import TorchComm
 from gradsync.config import Buffers
 from gradsync.errors import InputError, unknown
-from gradsync.plugin import is_reference, resolve
+from gradsync.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.strategies import sync_batchnorm
 from gradsync.strategies.all_reduce import AllReduce
 from gradsync.strategies.base import Strategy
@@ -63,11 +63,26 @@ def make(
     options: dict[str, Any],
 ) -> Strategy:
     """A strategy attached to a model, in a world that has been joined."""
-    sync = find(name)(comm, buffers=buffers, **parse_options(name, options))
+    sync = construct(name, comm, buffers, options)
     if sync_bn:
         model = sync_batchnorm.convert(model, comm)
     sync.attach(model, optimizer)
     return sync
+
+
+def construct(name: str, comm: TorchComm, buffers: Buffers | None, options: dict[str, Any]) -> Strategy:
+    """Not attached yet. What a strategy of the user's raises is shown with its traceback and none of ours."""
+    kind = find(name)
+    try:
+        return kind(comm, buffers=buffers, **parse_options(name, options))
+    except Exception as error:
+        if isinstance(error, InputError) or not is_reference(name):
+            raise
+        if users_frames(error.__traceback__) is None:
+            raise InputError(
+                f"--strategy {name} cannot be made: {error}. Its constructor must take (comm, *, buffers=None)."
+            ) from None
+        raise users_error(f"--strategy {name} raised an error when it was made", error) from error
 
 
 def find(name: str) -> type[Strategy]:

@@ -50,8 +50,7 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
         shared |= {"batch_size": config.batch_per_worker * workers, "batch_per_worker": None}
     return [
         RunConfig(
-            **shared,
-            workers=1 if strategy == "local" else workers,
+            **shared | ({"workers": 1, "inject": None} if strategy == "local" else {"workers": workers}),
             strategy=strategy,
             options={name: value for name, value in config.options.items() if name in option_names[strategy]},
         )

@@ -20,7 +20,8 @@ from gradsync.record import Run, create_folder, write_json
 Verdict = Literal["exact", "equal to rounding", "approximate by design", "wrong", "failed"]
 
 EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
-BATCH = 24
+BATCH, STEPS = 24, 20
+NEGLIGIBLE = 1e-6  # of the largest number in the model: a parameter that small is compared with this instead
 FILE = "verify.json"
 
 
@@ -37,8 +38,8 @@ class VerifyConfig(Settings):
     workers: tuple[int, ...] = (2, 3, 4)
     """How many workers, for instance 2,3,4."""
 
-    steps: int | None = 20
-    """Steps to train before comparing."""
+    steps: int | None = None
+    """Steps to train before comparing. Default: 20, unless --epochs is given."""
 
     precision: Literal["fp64", "fp32", "bf16"] = "fp64"
     """bf16 is autocast over float32 parameters."""
@@ -56,8 +57,12 @@ class VerifyConfig(Settings):
         super().__post_init__()
         if not self.workers or min(self.workers) < 1:
             raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
+        if self.tensorboard:
+            raise InputError("verify writes no event files: use --tensorboard with train or compare.")
         if self.batch_per_worker:
             raise InputError("verify compares runs with the same global batch: set --batch-size, not per worker.")
+        if self.epochs is None and self.steps is None:
+            self.steps = STEPS
         if self.batch_size is None:
             shared = math.lcm(*self.workers)
             self.batch_size = shared * max(1, round(BATCH / shared))
@@ -164,10 +169,12 @@ def parameter_distance(folder: Path, reference: Path, parameters: set[str]) -> f
     import torch
 
     ours, theirs = (torch.load(place / "model.pt", weights_only=True) for place in (folder, reference))
+    largest = max(theirs[name].abs().max().item() for name in parameters)
     worst = 0.0
     for name in parameters:
         one, other = ours[name].double(), theirs[name].double()
-        apart = ((one - other).abs().max() / other.abs().max().clamp_min(1e-300)).item()
+        scale = max(other.abs().max().item(), largest * NEGLIGIBLE, 1e-300)
+        apart = (one - other).abs().max().item() / scale
         if not math.isfinite(apart):
             return math.inf
         worst = max(worst, apart)
