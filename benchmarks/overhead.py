@@ -13,6 +13,8 @@ All train the same model on the same data with the same batch, threads and memor
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import io
 import json
 import statistics
 import subprocess
@@ -20,9 +22,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from rich.console import Console
+
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.record import Run, rank_rows
+from gradsync.report.progress import WatchMany
 
 HERE = Path(__file__).parent
 SKIPPED = 1  # the first step warms up
@@ -39,6 +44,7 @@ def bare(steps: int, batch_size: int) -> list[float]:
 def ours(steps: int, batch_size: int, out: str) -> list[float]:
     command = [sys.executable, "-m", "gradsync.cli", "train", "--strategy", "ddp", "--workers", "2", "--threads", "1"]
     command += ["--steps", str(steps), "--batch-size", str(batch_size), "--no-eval", "--out", out, "--json"]
+    command += ["--tensorboard"] if importlib.util.find_spec("tensorboard") else []
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     rows = (Path(json.loads(done.stdout)["folder"]) / "rank-0.jsonl").read_text().splitlines()
     return [row["seconds"] for row in map(json.loads, rows) if row["kind"] == "step"]
@@ -81,7 +87,7 @@ def measured_against_unmeasured(pairs: int, batch_size: int, out: str) -> None:
         )
         for number in range(2 * pairs)
     ]
-    runs = launch.run_in_turn(configs)
+    runs = launch.run_in_turn(configs, WatchMany(Console(file=io.StringIO()), len(configs)))
     ratios, means = [], []
     for one, other in zip(runs[::2], runs[1::2], strict=True):
         on, off = (one, other) if one.config["measure"] else (other, one)
