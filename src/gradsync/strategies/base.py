@@ -25,6 +25,9 @@ class Strategy:
     lossy: ClassVar[bool] = False
     """N workers compute something else than one, by design: ``verify`` gives a distance and no pass."""
 
+    loss_scale = 1.0
+    """What the loss must be multiplied by before backward; other than 1 only in runs that are measured."""
+
     def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm
         self.buffers: Buffers = buffers or self.default_buffers

@@ -68,7 +68,7 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
         # global batch also where the last batch of an epoch does not split evenly.
         with plan.precision.forward(plan.device):
             loss_sum = cross_entropy(sync(inputs), labels, reduction="sum")
-            loss = loss_sum * (plan.size / batch.global_count)
+            loss = loss_sum * (plan.size / batch.global_count * sync.loss_scale)
         meter.phase("backward")
         plan.pause("backward")
         loss.backward()
