@@ -118,7 +118,6 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     injection = parse_injection(config.inject)
     comm = TorchComm(here.rank, here.size, Recorder(device) if config.measure else Stopwatch())
-    counter = choose_counter(here.interface, here.local_size) if config.measure else None
     sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
     load = partial(
@@ -143,6 +142,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         rank, size = (0, 1) if sync.replicas_differ else (here.rank, here.size)
         test = load(samples.test, batch_size=TEST_BATCH, rank=rank, size=size)
 
+    # After the strategy has sent its first messages: the sockets to be counted are there.
+    counter = choose_counter(here.interface, here.local_size) if config.measure else None
     wire_bytes = sync.wire_bytes()
     clock = measure_offset(comm, device) if config.measure else None
     steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch

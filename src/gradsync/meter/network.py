@@ -15,6 +15,7 @@ import psutil
 
 ESTABLISHED = 1 << 1  # state TCP_ESTABLISHED as a bit mask
 TCP_INFO = 1 << 1  # extension INET_DIAG_INFO as a bit mask
+FAMILIES = [socket.AF_INET, socket.AF_INET6]
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,25 @@ class Sockets:
 
         self._diag = DiagSocket()
         self._seen: dict[int, Counts] = {}
-        self.read()
+        # Nearly all the time goes into asking; the group's sockets are all of one family and live as long as it does.
+        self._families = [family for family in FAMILIES if self._look(family)] or FAMILIES
 
     def read(self) -> Counts:
-        own = own_inodes()
-        for family in (socket.AF_INET, socket.AF_INET6):
-            for item in self._diag.get_sock_stats(family=family, states=ESTABLISHED, extensions=TCP_INFO):
-                info = item.get_attr("INET_DIAG_INFO")
-                if info is not None and item["idiag_inode"] in own:
-                    self._seen[item["idiag_inode"]] = Counts(info["tcpi_bytes_sent"], info["tcpi_bytes_received"])
+        for family in self._families:
+            self._look(family)
         counts = self._seen.values()
         return Counts(sum(item.sent for item in counts), sum(item.received for item in counts))
+
+    def _look(self, family: socket.AddressFamily) -> bool:
+        """Note what the open sockets of this process have counted; whether there are any."""
+        own = own_inodes()
+        found = False
+        for item in self._diag.get_sock_stats(family=family, states=ESTABLISHED, extensions=TCP_INFO):
+            info = item.get_attr("INET_DIAG_INFO")
+            if info is not None and item["idiag_inode"] in own:
+                self._seen[item["idiag_inode"]] = Counts(info["tcpi_bytes_sent"], info["tcpi_bytes_received"])
+                found = True
+        return found
 
     def close(self) -> None:
         self._diag.close()
