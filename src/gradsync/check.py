@@ -48,7 +48,7 @@ def check(configs: list[RunConfig]) -> nn.Module:
 
 def check_verify(config: VerifyConfig) -> tuple[dict[str, bool], Model]:
     """The strategies to verify, each with whether it is lossy, and what to know of the model."""
-    names = config.strategies or [name for name in strategies.STRATEGIES if name != "local"]
+    names = config.strategies or [name for name in strategies.STRATEGIES if name not in ("local", "none")]
     module = check([config.run(name, workers) for name in names for workers in config.workers])
     lossy = {name: strategies.find(name).lossy for name in names}
     parameters = {name for name, _ in module.named_parameters()}

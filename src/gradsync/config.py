@@ -143,7 +143,8 @@ class RunConfig(Settings):
     """Processes that share each batch. Default: 1 for local, else 2."""
 
     strategy: str | None = None
-    """local, gather-scatter, all-reduce, ddp, or your own: file.py:Class. Default: local for one worker, else ddp."""
+    """local, gather-scatter, reduce-broadcast, all-reduce, ring, bucketed, ddp, none, or your own as file.py:Class.
+    Default: local for one worker, else ddp."""
 
     options: dict[str, str] = field(default_factory=dict)
     """Options of the strategy, one flag each: --options.bucket-mb 25 (ddp)."""

@@ -32,9 +32,14 @@ def scatter(rank: int, size: int, count: float) -> Traffic:
     return Traffic((size - 1) * count, 0) if rank == 0 else Traffic(0, count)
 
 
+def reduce(rank: int, size: int, count: float) -> Traffic:
+    """To rank 0, as gloo does it: a ring leaves each rank with the sum of one piece, which it hands to rank 0."""
+    ring, piece = (size - 1) / size * count, count / size
+    return Traffic(ring, ring + (size - 1) * piece) if rank == 0 else Traffic(ring + piece, ring)
+
+
 def broadcast(rank: int, size: int, count: float) -> Traffic:
-    """From rank 0 down a binomial tree: whoever has it passes it on, in ⌈log₂ N⌉ rounds."""
-    reach = 1 << (size - 1).bit_length()
-    below = reach if rank == 0 else rank & -rank  # the distances this rank serves: powers of two below it
-    children = sum(rank + (1 << bit) < size for bit in range(below.bit_length() - 1))
+    """From rank 0 down a binomial tree, as gloo does it: in round i the first 2^i ranks pass it on, 2^i further."""
+    rounds = (size - 1).bit_length()
+    children = sum(rank < 1 << i and rank + (1 << i) < size for i in range(rounds))
     return Traffic(children * count, 0 if rank == 0 else count)

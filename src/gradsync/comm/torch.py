@@ -52,6 +52,11 @@ class TorchComm:
             return self._slow_link.send(lambda: dist.all_reduce(flat(tensor))).then(done)
         return dist.all_reduce(flat(tensor), async_op=True).get_future().then(done)
 
+    def reduce(self, tensor: Tensor, target: int = 0, kind: Kind = "gradients") -> None:
+        """In place: the sum over all ranks, on ``target``; what the others hold afterwards is not defined."""
+        sent, received = (0, tensor.nbytes) if self.rank == target else (tensor.nbytes, 0)
+        self._call("reduce", kind, sent, received, lambda: dist.reduce(flat(tensor), dst=target))
+
     def broadcast(self, tensor: Tensor, source: int = 0, kind: Kind = "parameters") -> None:
         """In place: what ``source`` holds, on every rank."""
         sent, received = (tensor.nbytes, 0) if self.rank == source else (0, tensor.nbytes)
@@ -72,6 +77,18 @@ class TorchComm:
         sent, received = (tensor.nbytes * (self.size - 1), 0) if parts is not None else (0, tensor.nbytes)
         rows = [flat(item) for item in parts] if parts is not None else None
         self._call("scatter", kind, sent, received, lambda: dist.scatter(flat(tensor), rows, src=source))
+
+    def exchange(
+        self, outgoing: Tensor, target: int, incoming: Tensor, source: int, kind: Kind = "gradients"
+    ) -> None:
+        """Send to one rank while receiving from another; every rank does so at the same point of the program."""
+
+        def both() -> None:
+            operations = [dist.P2POp(dist.isend, outgoing, target), dist.P2POp(dist.irecv, incoming, source)]
+            for work in dist.batch_isend_irecv(operations):
+                work.wait()
+
+        self._call("exchange", kind, outgoing.nbytes, incoming.nbytes, both)
 
     def send(self, tensor: Tensor, target: int, kind: Kind = "control") -> None:
         self._call("send", kind, tensor.nbytes, 0, lambda: dist.send(tensor, target))

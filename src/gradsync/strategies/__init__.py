@@ -18,15 +18,23 @@ from gradsync.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.strategies import sync_batchnorm
 from gradsync.strategies.all_reduce import AllReduce
 from gradsync.strategies.base import Strategy
+from gradsync.strategies.bucketed import Bucketed
 from gradsync.strategies.ddp import DDP
 from gradsync.strategies.gather_scatter import GatherScatter
 from gradsync.strategies.local import Local
+from gradsync.strategies.none import NoAgreement
+from gradsync.strategies.reduce_broadcast import ReduceBroadcast
+from gradsync.strategies.ring import Ring
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "local": Local,
     "gather-scatter": GatherScatter,
+    "reduce-broadcast": ReduceBroadcast,
     "all-reduce": AllReduce,
+    "ring": Ring,
+    "bucketed": Bucketed,
     "ddp": DDP,
+    "none": NoAgreement,
 }
 
 __all__ = ["STRATEGIES", "Strategy", "attach", "make", "option_types", "parse_options"]

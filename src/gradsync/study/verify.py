@@ -33,7 +33,7 @@ class VerifyConfig(Settings):
     """A built-in model, or your own as package.module:function or file.py:function."""
 
     strategies: tuple[str, ...] = ()
-    """Which ones; also your own as file.py:Class. Default: all."""
+    """Which ones; also your own as file.py:Class. Default: all that claim to agree."""
 
     workers: tuple[int, ...] = (2, 3, 4)
     """How many workers, for instance 2,3,4."""

@@ -1,0 +1,44 @@
+"""Gradients in one block of memory, so that they travel as one message and come back without a copy."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Packed:
+    """A flat block with a place for the gradient of each parameter, in the order given."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self.block = parameters[0].new_zeros(sum(parameter.numel() for parameter in parameters))
+        self._places: dict[nn.Parameter, Tensor] = {}
+        start = 0
+        for parameter in parameters:
+            self._places[parameter] = self.block.as_strided(parameter.shape, parameter.stride(), start)
+            start += parameter.numel()
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self._places)
+
+    def take(self, parameter: nn.Parameter, share: float) -> None:
+        """Copy a gradient to its place, times ``share``: averaging costs no pass of its own."""
+        assert parameter.grad is not None
+        torch.mul(parameter.grad, share, out=self._places[parameter])
+
+    def give_back(self) -> None:
+        """The places become the gradients."""
+        for parameter, place in self._places.items():
+            parameter.grad = place
+
+
+def same_kind(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """In runs of one number format and device: what can share a block."""
+    groups: list[list[nn.Parameter]] = []
+    for parameter in parameters:
+        kind = (parameter.dtype, parameter.device)
+        if groups and (groups[-1][0].dtype, groups[-1][0].device) == kind:
+            groups[-1].append(parameter)
+        else:
+            groups.append([parameter])
+    return groups
