@@ -204,3 +204,11 @@ def test_a_listener_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path, 
         RankLog(tmp_path, 0).write(**START)
     assert "9,231,114 parameters" in console.file.getvalue()  # type: ignore[attr-defined]
     assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path):
+    run = write_run(tmp_path / "a", "local", 1, 0.5, [7])
+    odd = Run(run.folder, run.config, {**run.summary, "strategy": "[/a].py:Mine", "model": "[/b].py:f"})  # type: ignore[dict-item]
+    shown = text(runs_table([odd]))
+    assert "[/a].py:Mine" in shown
+    assert "[/b].py:f" in shown

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 from gradsync.errors import InputError
-from gradsync.report.verify import conclusion
+from gradsync.report.verify import conclusion, findings_table
 from gradsync.study.verify import Finding, VerifyConfig, judge, parameter_distance
 
 ROUNDING = 1e-8
@@ -68,6 +70,17 @@ def test_it_is_20_steps_unless_asked_otherwise():
     assert VerifyConfig(epochs=2).run("ddp", 2).resolved().steps is None
     with pytest.raises(InputError, match="event files"):
         VerifyConfig(tensorboard=True)
+
+
+def test_what_an_error_says_is_shown_as_it_is():
+    """Gloo's messages begin with a path in brackets, which rich would take for a tag."""
+    console = Console(file=io.StringIO(), width=200)
+    odd = Finding("[/x].py:Mine", 2, None, None, "RuntimeError: [/gloo/pair.cc:547] Connection closed", "failed", "x")
+    console.print(findings_table([odd], VerifyConfig(model="[/m].py:f")))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[/gloo/pair.cc:547] Connection closed" in shown
+    assert "[/x].py:Mine" in shown
+    assert "[/m].py:f" in shown
 
 
 def test_the_conclusion_counts_no_lossy_strategy_as_passed():

@@ -84,9 +84,12 @@ class TorchComm:
         """Send to one rank while receiving from another; every rank does so at the same point of the program."""
 
         def both() -> None:
-            operations = [dist.P2POp(dist.isend, outgoing, target), dist.P2POp(dist.irecv, incoming, source)]
+            ours, theirs = self._sendable(outgoing), self._sendable(incoming)
+            operations = [dist.P2POp(dist.isend, ours, target), dist.P2POp(dist.irecv, theirs, source)]
             for work in dist.batch_isend_irecv(operations):
                 work.wait()
+            if theirs is not incoming:
+                incoming.copy_(theirs)
 
         self._call("exchange", kind, outgoing.nbytes, incoming.nbytes, both)
 
@@ -95,6 +98,10 @@ class TorchComm:
 
     def receive(self, tensor: Tensor, source: int, kind: Kind = "control") -> None:
         self._call("receive", kind, 0, tensor.nbytes, lambda: dist.recv(tensor, source))
+
+    def _sendable(self, tensor: Tensor) -> Tensor:
+        """Gloo's collectives take tensors of a GPU; its send and receive do not, and end the process."""
+        return tensor.cpu() if tensor.is_cuda and dist.get_backend() == "gloo" else tensor
 
     def carrier(self, device: torch.device) -> torch.device:
         """Where a small message must lie to be sent: NCCL takes it from the GPU, gloo sooner from the host."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -37,7 +38,7 @@ Named = tuple[str, dict[str, Any]]
 
 def plain_table(title: str, columns: Iterable[str], caption: str) -> Table:
     """The first column is for names. Narrow enough for 80 columns."""
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    table = Table(title=escape(title), title_justify="left", caption=caption, caption_justify="left")
     table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 0, 0, 1)
     table.add_column("", overflow="fold")
     for name in columns:
@@ -52,7 +53,8 @@ def time_table(items: Sequence[Named], title: str) -> Group:
     for name, ledger in items:
         total = sum(ledger[part] for part in PARTS)
         table.add_row(
-            name, *(milliseconds(value) for value in [*(ledger[part] for part in PARTS), total, ledger[HIDDEN]])
+            escape(name),
+            *(milliseconds(value) for value in [*(ledger[part] for part in PARTS), total, ledger[HIDDEN]]),
         )
     return Group(table, Text(), bars(items), legend())
 
@@ -109,7 +111,7 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
         steps = network.get("steps", 0)
         closed_form = network.get("closed_form") or {}
         table.add_row(
-            name,
+            escape(name),
             megabytes(payload.get("sent_bytes"), rank["steps"]),
             megabytes(network.get("sent_bytes"), steps),
             megabytes(network.get("received_bytes"), steps),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from gradsync.config import RunConfig
@@ -60,7 +61,7 @@ def runs_table(runs: list[Run], width: int = 160) -> Table:
     differing = [name for name in settings[0] if name not in shared]
     all_completed = all(item.run.status == "completed" for item in lines)
 
-    table = Table(title=title(shared), title_justify="left", caption=caption(lines), caption_justify="left")
+    table = Table(title=escape(title(shared)), title_justify="left", caption=caption(lines), caption_justify="left")
     table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 1 if width > 100 else 0)
     for name in ["strategy", *differing, *([] if all_completed else ["status"])]:
         table.add_column(name.replace("_", " "), overflow="fold")
@@ -69,8 +70,8 @@ def runs_table(runs: list[Run], width: int = 160) -> Table:
 
     for item, setting in zip(lines, settings, strict=True):
         table.add_row(
-            item.figures["strategy"],
-            *(str(setting[name]) for name in differing),
+            escape(item.figures["strategy"]),
+            *(escape(str(setting[name])) for name in differing),
             *([] if all_completed else [item.run.status]),
             str(item.figures["world_size"]),
             seconds_text(item.figures),

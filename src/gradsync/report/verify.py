@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from gradsync.study.verify import Finding, VerifyConfig
@@ -16,7 +17,9 @@ YES = {True: "yes", False: "no", None: "–"}
 def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     length = f"{config.steps} steps" if config.steps else f"{config.epochs} epochs"
     work = f"{config.model}, {length} of {config.batch_size} samples in {config.precision}"
-    table = Table(title=f"{work}, against one process", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table = Table(
+        title=f"{escape(work)}, against one process", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False
+    )
     table.add_column("strategy", overflow="fold")
     table.add_column("work-\ners", justify="right")
     table.add_column("largest\ndistance", justify="right")
@@ -25,12 +28,12 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     table.add_column("what differs, and why", overflow="fold")
     for item in findings:
         table.add_row(
-            item.strategy,
+            escape(item.strategy),
             str(item.workers),
             "–" if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
             YES[item.same_bits],
             item.verdict,
-            item.differs,
+            escape(item.differs),
             style=STYLE.get(item.verdict, ""),
         )
     return table
