@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync.errors import InputError
-from gradsync.record import RankLog, create_folder, finite, rank_file, rank_rows, read_rows, read_run, write_json
+from gradsync.record import (
+    RankLog,
+    create_folder,
+    finite,
+    rank_file,
+    rank_rows,
+    read_rows,
+    read_run,
+    strict_json,
+    write_json,
+)
 
 
 def test_runs_started_together_get_folders_of_their_own(tmp_path: Path):
@@ -42,7 +52,7 @@ json_like = st.recursive(
 
 @given(json_like)
 def test_anything_can_be_written_as_strict_json(value: object):
-    assert json.loads(json.dumps(finite(value), allow_nan=False)) == finite(value)
+    assert json.loads(strict_json(value)) == json.loads(json.dumps(finite(value), allow_nan=False)) == finite(value)
 
 
 def test_json_files_appear_whole(tmp_path: Path):

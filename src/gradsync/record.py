@@ -45,8 +45,16 @@ def create_folder(out: Path, name: str) -> Path:
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
     """Written aside, then moved: a reader sees the whole file or none."""
     aside = path.with_name(path.name + ".part")
-    aside.write_text(json.dumps(finite(value), indent=indent, allow_nan=False) + "\n", encoding="utf-8")
+    aside.write_text(strict_json(value, indent) + "\n", encoding="utf-8")
     os.replace(aside, path)
+
+
+def strict_json(value: Any, indent: int | None = None) -> str:
+    """Looks for what is not a number only if there is one: a rank writes a row every step."""
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(value), indent=indent, allow_nan=False)
 
 
 def finite(value: Any) -> Any:
@@ -71,7 +79,7 @@ class RankLog:
         self._one_at_a_time = threading.Lock()
 
     def write(self, kind: str, **values: Any) -> None:
-        row = json.dumps({"kind": kind, **finite(values)}, allow_nan=False) + "\n"
+        row = strict_json({"kind": kind, **values}) + "\n"
         with self._one_at_a_time:
             self._file.write(row)
 
