@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gradsync.config import RunConfig
+from gradsync.meter.ledger import PARTS
 from gradsync.summary import summarize
 
 
@@ -86,6 +87,17 @@ def test_a_run_that_never_started_has_no_figures_but_a_record():
     assert summary["status"] == "failed"
     assert summary["seconds_per_step"] is None
     assert summary["test"] is None
+
+
+def test_the_parts_of_the_ledger_add_up_to_the_step_and_what_was_hidden_stands_beside_them():
+    stamps = {"begin": 1.0, "first_collective": 0, "phases": [["forward", 0.0], ["backward", 0.2], ["drain", 0.7]]}
+    stamps["collectives"] = [["all_reduce", "gradients", 8, 8, 0.4, 0.9, 1]]
+    rows = [start(0, 2), step(2, 1.0, 1.0) | stamps]
+    summary = summarize(TWO, [rows, rows], None, 1.0)
+    for holder in (summary, *summary["ranks"]):
+        assert list(holder["ledger"]) == list(PARTS)
+        assert sum(holder["ledger"].values()) == pytest.approx(1.0)
+        assert holder["hidden_comm"] == pytest.approx(0.3)
 
 
 def test_samples_per_second_counts_the_samples_there_were():

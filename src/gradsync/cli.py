@@ -235,8 +235,8 @@ def show(command: Show) -> int:
     console.print(runs_table(runs, console.width))
     for run in runs if command.ledger else ():
         console.print()
-        if measured(run):
-            console.print(by_rank(run))
+        if figures := measured(run):
+            console.print(by_rank(figures))
         else:
             text = f"{run.folder}: no ledger: it was run with --no-measure, or has no step after the first."
             console.print(text, markup=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from gradsync.errors import InputError
 
-SCHEMA = 2
+SCHEMA = 3
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 from gradsync.config import RunConfig
 from gradsync.meter import stragglers
 from gradsync.meter.figures import figures
-from gradsync.meter.ledger import Step, ledgers, mean
+from gradsync.meter.ledger import HIDDEN, PARTS, Ledger, Step, ledgers, mean
 from gradsync.meter.timeline import whole_steps
 from gradsync.record import SCHEMA, Row
 
@@ -128,22 +128,31 @@ def measured(ranks: list[list[Row]]) -> dict[str, Any]:
     """Ledger, straggler, and the ranks with all their figures."""
     steps = whole_steps(ranks, FIRST, LAST)
     each = [ledgers(step) for step in steps]
+    beside = [figures(rows) for rows in ranks]
     return {
-        "ledger": mean([ledger for step in each for ledger in step]),
-        "straggler": straggler(steps, ranks),
+        **mean_ledger([ledger for step in each for ledger in step]),
+        "straggler": straggler(steps, beside),
         "ranks": [
-            rank_summary(rows, rank) | {"ledger": mean([step[rank] for step in each])} | figures(rows)
+            rank_summary(rows, rank) | mean_ledger([step[rank] for step in each]) | beside[rank]
             for rank, rows in enumerate(ranks)
         ],
     }
 
 
-def straggler(steps: list[list[Step]], ranks: list[list[Row]]) -> dict[str, Any] | None:
-    """Who the others wait for, and whether it only lacks a core."""
+def mean_ledger(items: list[Ledger]) -> dict[str, Any]:
+    """The parts, which add up to the time of a step, and beside them the communication hidden behind these."""
+    found = mean(items)
+    if found is None:
+        return {"ledger": None, HIDDEN: None}
+    return {"ledger": {part: found[part] for part in PARTS}, HIDDEN: found[HIDDEN]}
+
+
+def straggler(steps: list[list[Step]], ranks: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Who the others wait for, and whether it only lacks a core; ``ranks``: the figures of each."""
     found = stragglers.find(steps)
     if not found:
         return None
-    without_core = [(figures(rows)["run_delay_percent"] or 0.0) / 100 for rows in ranks]
+    without_core = [(rank["run_delay_percent"] or 0.0) / 100 for rank in ranks]
     return asdict(stragglers.blame_cores(found, without_core, steps))
 
 

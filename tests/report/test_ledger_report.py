@@ -13,7 +13,7 @@ from gradsync.record import Run
 from gradsync.report.ledger import BAR, by_rank, by_strategy, cells
 
 
-def rank(number: int, ledger: dict) -> dict:
+def rank(number: int, ledger: dict, hidden_comm: float) -> dict:
     network = {
         "sent_bytes": 42e6,
         "received_bytes": 41e6,
@@ -26,6 +26,7 @@ def rank(number: int, ledger: dict) -> dict:
         "rank": number,
         "steps": 10,
         "ledger": ledger,
+        HIDDEN: hidden_comm,
         "network": network,
         "payload": {"sent_bytes": 40e6},
         "cpu_percent": 93.0,
@@ -34,10 +35,11 @@ def rank(number: int, ledger: dict) -> dict:
     }
 
 
-def run(strategy: str, straggler: dict | None = None, **parts: float) -> Run:
-    ledger = dict.fromkeys((*PARTS, HIDDEN), 0.0) | parts
-    ranks = [rank(number, ledger) for number in (0, 1)]
-    summary = {"status": "completed", "strategy": strategy, "world_size": 2, "model": "vgg11", "ledger": ledger}
+def run(strategy: str, straggler: dict | None = None, hidden_comm: float = 0.0, **parts: float) -> Run:
+    ledger = dict.fromkeys(PARTS, 0.0) | parts
+    ranks = [rank(number, ledger, hidden_comm) for number in (0, 1)]
+    summary = {"status": "completed", "strategy": strategy, "world_size": 2, "model": "vgg11"}
+    summary |= {"ledger": ledger, HIDDEN: hidden_comm}
     return Run(Path("x"), {}, summary | {"ranks": ranks, "straggler": straggler})
 
 
@@ -71,10 +73,16 @@ def test_a_line_and_a_bar_per_strategy_in_80_columns():
 
 def test_a_rank_each_and_the_one_that_is_late():
     late = {"rank": 1, "late_steps": 38, "steps": 40, "seconds": 0.201, "cause": "data"}
-    text = "\n".join(shown(by_rank(run("ddp", late, data=0.2, forward=0.1))))
+    text = "\n".join(shown(by_rank(run("ddp", late, data=0.2, forward=0.1).summary)))
     assert "ddp, 2 workers: where the time" in text
     assert "rank 1 arrives last in 38 of 40 steps, by 201 ms; cause: data." in text
     assert text.count("rank 0") == 3
+
+
+def test_a_summary_that_has_hidden_comm_inside_the_ledger_is_shown_alike():
+    old = {**RUNS[1].summary}
+    old["ledger"] = old["ledger"] | {HIDDEN: old.pop(HIDDEN)}
+    assert shown(by_strategy([RUNS[0], Run(Path("x"), {}, old)])) == shown(by_strategy(RUNS))
 
 
 def test_runs_that_were_not_measured_have_no_table():

@@ -47,16 +47,19 @@ def plain_table(title: str, columns: Iterable[str], caption: str) -> Table:
 
 
 def time_table(items: Sequence[Named], title: str) -> Group:
-    """One line of milliseconds and one bar for each; ``items``: name and ledger in seconds."""
+    """One line of milliseconds and one bar for each; ``items``: name and what holds its ledger, in seconds."""
     caption = "wait: for the last rank to arrive; wire: from then on; hidden: communication behind computing."
     table = plain_table(title, [*(HEADINGS.get(name, name) for name in PARTS), "= step", "hid-\nden"], caption)
-    for name, ledger in items:
-        total = sum(ledger[part] for part in PARTS)
-        table.add_row(
-            escape(name),
-            *(milliseconds(value) for value in [*(ledger[part] for part in PARTS), total, ledger[HIDDEN]]),
-        )
-    return Group(table, Text(), bars(items), legend())
+    ledgers = [(name, figures["ledger"]) for name, figures in items]
+    for name, figures in items:
+        parts = [figures["ledger"][part] for part in PARTS]
+        table.add_row(escape(name), *map(milliseconds, [*parts, sum(parts), hidden(figures)]))
+    return Group(table, Text(), bars(ledgers), legend())
+
+
+def hidden(figures: dict[str, Any]) -> float:
+    """A summary of schema 2 has it inside the ledger."""
+    return figures[HIDDEN] if HIDDEN in figures else figures["ledger"][HIDDEN]
 
 
 def milliseconds(seconds: float) -> str:
@@ -158,19 +161,19 @@ def by_strategy(runs: Sequence[Run]) -> Group | None:
     A single run is shown rank by rank instead.
     """
     if len(runs) == 1:
-        return by_rank(runs[0]) if measured(runs[0]) else None
-    found = [(run, figures) for run in runs if (figures := measured(run))]
+        figures = measured(runs[0])
+        return by_rank(figures) if figures else None
+    found = [figures for run in runs if (figures := measured(run))]
     if not found:
         return None
-    names = [name_of(figures, [item for _, item in found]) for _, figures in found]
+    named = [(name_of(figures, found), figures) for figures in found]
     title = "Where the time of a step went, in ms (mean of steps 2 to 40 and of all ranks)"
-    named = list(zip(names, (figures for _, figures in found), strict=True))
-    time = time_table([(name, figures["ledger"]) for name, figures in named], title)
+    time = time_table(named, title)
     host = host_table(
         [(f"{name} · {rank['rank']}", rank) for name, figures in named for rank in figures["ranks"][:2]],
         "strategy · rank",
     )
-    return Group(time, Text(), host, *(note(figures) for _, figures in found if figures["straggler"]))
+    return Group(time, Text(), host, *(note(figures) for figures in found if figures["straggler"]))
 
 
 def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> str:
@@ -179,14 +182,13 @@ def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> s
     return figures["strategy"] if len(same) == 1 else f"{figures['strategy']} × {figures['world_size']}"
 
 
-def by_rank(run: Run) -> Group:
-    figures = measured(run)
-    assert figures
+def by_rank(figures: dict[str, Any]) -> Group:
+    """The ranks of one run that was measured."""
     workers = f"{figures['world_size']} worker{'s' * (figures['world_size'] > 1)}"
     title = f"{figures['strategy']}, {workers}: where the time of a step went, in ms (mean of steps 2 to 40)"
     ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]
-    time = time_table([(name, rank["ledger"]) for name, rank in ranks], title)
-    return Group(time, Text(), host_table(ranks), *([note(figures)] if figures["straggler"] else []))
+    notes = [note(figures)] if figures["straggler"] else []
+    return Group(time_table(ranks, title), Text(), host_table(ranks), *notes)
 
 
 def note(figures: dict[str, Any]) -> Text:
