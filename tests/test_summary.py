@@ -13,6 +13,7 @@ def start(rank: int, steps_per_epoch: int) -> dict:
         "rank": rank,
         "node": "a",
         "role": "worker",
+        "world_size": 2,
         "parameters": 7,
         "steps_per_epoch": steps_per_epoch,
     }

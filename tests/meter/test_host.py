@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from gradsync.meter import host
-from gradsync.meter.figures import figures
+from gradsync.meter.figures import figures, rate
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import Counts
 from gradsync.record import RankLog, rank_rows
@@ -70,3 +70,11 @@ def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
     assert times == sorted(times)
     assert all(row["sent_bytes"] is None for row in rows)
     assert figures(rows)["network"] is None
+
+
+def test_a_rate_is_growth_per_second_where_both_samples_have_the_count():
+    before, after = {"time": 1.0, "sent_bytes": 10}, {"time": 3.0, "sent_bytes": 40}
+    assert rate(before, after, "sent_bytes") == 15.0
+    assert rate(after, after, "sent_bytes") is None
+    assert rate(before | {"sent_bytes": None}, after, "sent_bytes") is None
+    assert rate(before, after | {"sent_bytes": None}, "sent_bytes") is None

@@ -7,8 +7,8 @@ import pytest
 from gradsync.meter.timeline import Timeline, whole_steps
 
 
-def start(kernel: str) -> dict:
-    return {"kind": "start", "kernel": kernel}
+def start(kernel: str, world_size: int = 2) -> dict:
+    return {"kind": "start", "kernel": kernel, "world_size": world_size}
 
 
 def clock(time: float, offset: float) -> dict:
@@ -21,9 +21,17 @@ def step(number: int, begin: float) -> dict:
 
 
 def test_a_step_is_given_when_the_last_rank_has_finished_it():
-    timeline = Timeline(2)
+    timeline = Timeline()
+    assert timeline.add(0, start("k")) is None
     assert timeline.add(0, step(1, 10.0)) is None
     assert timeline.add(0, step(2, 11.0)) is None
+    assert [item.begin for item in timeline.add(1, step(1, 10.5))] == [10.0, 10.5]
+
+
+def test_ranks_that_do_not_train_are_not_waited_for():
+    timeline = Timeline()
+    timeline.add(0, start("k", world_size=3) | {"ranks": 2})
+    timeline.add(0, step(1, 10.0))
     assert [item.begin for item in timeline.add(1, step(1, 10.5))] == [10.0, 10.5]
 
 

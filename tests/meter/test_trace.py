@@ -16,7 +16,7 @@ def rank(late: float) -> list[dict]:
     step["phases"].append(["other", 0.78])
     host = {"kind": "host", "memory_bytes": 1e8, "cpu_seconds": 1.0, "sent_bytes": 10}
     hosts = [host | {"time": 6.9}, host | {"time": 8.0, "cpu_seconds": 1.5, "sent_bytes": 40}]
-    return [{"kind": "start", "node": "n", "kernel": "k"}, hosts[0], step, hosts[1]]
+    return [{"kind": "start", "node": "n", "kernel": "k", "world_size": 2}, hosts[0], step, hosts[1]]
 
 
 def test_lanes_spans_arrows_and_counters():
@@ -41,4 +41,4 @@ def test_overlapping_spans_would_be_caught():
 
 
 def test_a_run_without_steps_has_a_trace_without_spans():
-    assert trace([[{"kind": "start", "node": "n"}]])["traceEvents"][0]["ph"] == "M"
+    assert trace([[{"kind": "start", "node": "n", "world_size": 1}]])["traceEvents"][0]["ph"] == "M"

@@ -27,6 +27,7 @@ def write_run(folder: Path, strategy: str, workers: int, seconds: float, correct
                 "rank": rank,
                 "node": "n",
                 "role": "worker",
+                "world_size": workers,
                 "parameters": 5,
                 "steps_per_epoch": 10,
             }
@@ -77,7 +78,7 @@ def test_equal_ranks_are_one_line_and_no_local_run_means_no_speed_up(tmp_path: P
 def test_an_unfinished_run_shows_what_it_has_so_far(tmp_path: Path):
     whole = write_run(tmp_path / "a", "local", 1, 0.5, [7])
     log = RankLog(whole.folder, 0)
-    log.write("start", rank=0, node="n", role="worker", parameters=5, steps_per_epoch=10)
+    log.write("start", rank=0, node="n", role="worker", world_size=1, parameters=5, steps_per_epoch=10)
     log.write("step", step=1, epoch=1, loss=2.0, samples=8, seconds=0.5)
     cut = Run(whole.folder, whole.config, None)
     assert "unfinished" in text(runs_table([cut]))

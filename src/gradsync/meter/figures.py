@@ -78,7 +78,13 @@ def by_kind(items: Iterable[Sequence[Any]]) -> dict[str, dict[str, int]]:
 
 def percent(host: list[Row], name: str) -> float | None:
     """Growth of a count of seconds, in percent of the time that passed."""
-    if len(host) < 2 or host[0][name] is None:
+    growth = rate(host[0], host[-1], name) if host else None
+    return None if growth is None else growth * 100
+
+
+def rate(before: Row, after: Row, name: str) -> float | None:
+    """Growth of a count per second between two host samples; None if it was not counted, or no time passed."""
+    passed = after["time"] - before["time"]
+    if passed <= 0 or before[name] is None or after[name] is None:
         return None
-    passed = host[-1]["time"] - host[0]["time"]
-    return (host[-1][name] - host[0][name]) / passed * 100 if passed > 0 else None
+    return (after[name] - before[name]) / passed

@@ -40,9 +40,8 @@ class HostSampler:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(
-            timeout=5
-        )  # a reading of the kernel or the GPU that hangs must not keep the run from ending
+        # A reading of the kernel or the GPU that hangs must not keep the run from ending.
+        self._thread.join(timeout=5)
         self._write()
         if self._counter:
             self._counter.close()

@@ -12,8 +12,8 @@ from gradsync.record import Row
 class Timeline:
     """Takes rows as they come, while the run goes on or long after it."""
 
-    def __init__(self, world_size: int) -> None:
-        self._world_size = world_size
+    def __init__(self) -> None:
+        self.ranks: int | None = None  # how many train, as the first start row says
         self._kernels: dict[int, str] = {}
         self._clocks: dict[int, list[Row]] = defaultdict(list)
         self._open: dict[int, dict[int, Step]] = defaultdict(dict)
@@ -22,14 +22,16 @@ class Timeline:
         """The step of all ranks, rank by rank, if this row was the last missing one."""
         if row["kind"] == "start":
             self._kernels[rank] = row.get("kernel", "")
+            if self.ranks is None:
+                self.ranks = row.get("ranks", row["world_size"])
         elif row["kind"] == "clock":
             self._clocks[rank].append(row)
         elif row["kind"] == "step" and "phases" in row:
             ranks = self._open[row["step"]]
             ranks[rank] = read_step(row, self.offset(rank, row["begin"]))
-            if len(ranks) == self._world_size:
+            if len(ranks) == self.ranks:
                 del self._open[row["step"]]
-                return [ranks[rank] for rank in range(self._world_size)]
+                return [ranks[rank] for rank in range(self.ranks)]
         return None
 
     def offset(self, rank: int, time: float) -> float:
@@ -51,11 +53,13 @@ def interpolate(clocks: Sequence[Row], time: float) -> float:
 
 def timeline_of(ranks: list[list[Row]]) -> Timeline:
     """Of a run that has ended: it knows all clocks before the first step."""
-    timeline = Timeline(len(ranks))
+    timeline = Timeline()
     for rank, rows in enumerate(ranks):
         for row in rows:
             if row["kind"] in ("start", "clock"):
                 timeline.add(rank, row)
+    if timeline.ranks is None:
+        timeline.ranks = len(ranks)
     return timeline
 
 

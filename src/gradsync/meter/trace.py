@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gradsync.meter.figures import rate
 from gradsync.meter.ledger import Collective, Step, arrival, last_arrivals
 from gradsync.meter.timeline import Timeline, timeline_of, whole_steps
 from gradsync.record import Row
@@ -124,11 +125,10 @@ def counters(rank: int, rows: list[Row], clock: Timeline) -> Iterator[Event]:
             continue
         row = row | {"time": row["time"] - clock.offset(rank, row["time"])}
         yield counter(rank, row, "memory", "MB", row["memory_bytes"] / 1e6)
-        passed = row["time"] - before["time"] if before else 0.0
-        if before and passed > 0:
-            yield counter(rank, row, "CPU", "%", (row["cpu_seconds"] - before["cpu_seconds"]) / passed * 100)
-            if row["sent_bytes"] is not None:
-                yield counter(rank, row, "sent", "MB/s", (row["sent_bytes"] - before["sent_bytes"]) / passed / 1e6)
+        if before and (cpu := rate(before, row, "cpu_seconds")) is not None:
+            yield counter(rank, row, "CPU", "%", cpu * 100)
+        if before and (sent := rate(before, row, "sent_bytes")) is not None:
+            yield counter(rank, row, "sent", "MB/s", sent / 1e6)
         before = row
 
 

@@ -90,16 +90,14 @@ class Lateness:
     """Whether one rank keeps the others waiting, over the last steps."""
 
     def __init__(self) -> None:
-        self._timeline: Timeline | None = None
+        self._timeline = Timeline()
         self._steps: deque[list[Step]] = deque(maxlen=WINDOW)
 
     def add(self, rank: int, row: Row) -> None:
-        if row["kind"] == "start" and self._timeline is None:
-            self._timeline = Timeline(row["world_size"])
-        if self._timeline and (step := self._timeline.add(rank, row)):
+        if step := self._timeline.add(rank, row):
             self._steps.append(step)
 
-    def __str__(self) -> str:
+    def text(self) -> str:
         found = find(self._steps) if len(self._steps) == WINDOW else None
         return f"; {found}" if found else ""
 
@@ -130,7 +128,9 @@ class Lines:
         """Print what is due, now that all ranks have been heard."""
         due, self._due = self._due, []
         for line in due:
-            self._console.print(f"{line}{self._lateness if line is due[-1] else ''}", markup=False, soft_wrap=True)
+            self._console.print(
+                f"{line}{self._lateness.text() if line is due[-1] else ''}", markup=False, soft_wrap=True
+            )
         self._console.file.flush()
 
 
@@ -160,7 +160,7 @@ class Bar:
     def refresh(self) -> None:
         if not (self._row and self._pace):
             return
-        facts = f"loss {loss_text(self._row)}  {self._pace.samples_per_second:,.0f} samples/s{self._lateness}"
+        facts = f"loss {loss_text(self._row)}  {self._pace.samples_per_second:,.0f} samples/s{self._lateness.text()}"
         self._progress.update(self._task, completed=self._row["step"], facts=facts)
         if self._row["step"] == self._pace.start["steps"]:
             self._progress.update(self._task, description="testing")

@@ -11,6 +11,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from gradsync.meter.figures import rate
 from gradsync.meter.ledger import ledgers
 from gradsync.meter.timeline import Timeline
 from gradsync.record import Row
@@ -24,7 +25,7 @@ class EventFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / FOLDER
         self._writers: dict[int, EventFileWriter] = {}
-        self._timeline: Timeline | None = None
+        self._timeline = Timeline()
         self._host: dict[int, Row] = {}
         self._step: dict[int, int] = {}
 
@@ -40,9 +41,7 @@ class EventFiles:
         pass
 
     def show(self, rank: int, row: Row) -> None:
-        if row["kind"] == "start" and self._timeline is None:
-            self._timeline = Timeline(row["world_size"])
-        if self._timeline and (ranks := self._timeline.add(rank, row)):
+        if ranks := self._timeline.add(rank, row):
             for each, ledger in enumerate(ledgers(ranks)):
                 self._write(each, row["step"], {f"ledger/{part}_ms": value * 1e3 for part, value in ledger.items()})
         if row["kind"] == "step":
@@ -78,8 +77,7 @@ def test_scalars(row: Row) -> dict[str, Any]:
 
 def host_scalars(before: Row | None, row: Row) -> dict[str, Any]:
     scalars = {"host/memory_mb": row["memory_bytes"] / 1e6}
-    passed = row["time"] - before["time"] if before else 0.0
-    if before is None or passed <= 0:
+    if before is None:
         return scalars
     rates = {
         "host/cpu_percent": ("cpu_seconds", 100),
@@ -88,7 +86,7 @@ def host_scalars(before: Row | None, row: Row) -> dict[str, Any]:
         "network/received_mb_per_second": ("received_bytes", 1e-6),
     }
     return scalars | {
-        tag: (row[name] - before[name]) / passed * factor
+        tag: growth * factor
         for tag, (name, factor) in rates.items()
-        if row[name] is not None
+        if (growth := rate(before, row, name)) is not None
     }
