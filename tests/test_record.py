@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gradsync.errors import InputError
 from gradsync.record import (
     RankLog,
+    Run,
     create_folder,
     finite,
     rank_file,
@@ -66,6 +67,14 @@ def test_a_folder_without_summary_is_unfinished_and_one_without_config_no_run(tm
         read_run(tmp_path)
     write_json(tmp_path / "config.json", {"model": "vgg11"})
     assert read_run(tmp_path).status == "unfinished"
+    assert read_run(tmp_path).stopped_by is None
+
+
+@pytest.mark.parametrize(
+    ("error", "name"), [(None, None), ({"type": "ProcessDied"}, None), ({"signal": "SIGTERM"}, "SIGTERM")]
+)
+def test_a_run_knows_the_signal_that_stopped_it(error: dict | None, name: str | None):
+    assert Run(Path("x"), {}, {"error": error}).stopped_by == name
 
 
 def test_stamps_of_later_steps_can_be_left_out(tmp_path: Path):

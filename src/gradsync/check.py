@@ -11,7 +11,7 @@ from gradsync.comm import TorchComm
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.plugin import is_reference
-from gradsync.study.verify import Model, VerifyConfig
+from gradsync.study.verify import ModelFacts, VerifyConfig
 
 
 def check(configs: list[RunConfig]) -> nn.Module:
@@ -46,10 +46,10 @@ def check(configs: list[RunConfig]) -> nn.Module:
     return model
 
 
-def check_verify(config: VerifyConfig) -> tuple[dict[str, bool], Model]:
+def check_verify(config: VerifyConfig) -> tuple[dict[str, bool], ModelFacts]:
     """The strategies to verify, each with whether it is lossy, and what to know of the model."""
     names = config.strategies or [name for name in strategies.STRATEGIES if name not in ("local", "none")]
     module = check([config.run(name, workers) for name in names for workers in config.workers])
     lossy = {name: strategies.find(name).lossy for name in names}
     parameters = {name for name, _ in module.named_parameters()}
-    return lossy, Model(parameters, models.by_share(module, config.sync_bn))
+    return lossy, ModelFacts(parameters, models.by_share(module, config.sync_bn))

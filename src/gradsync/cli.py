@@ -177,8 +177,7 @@ def train(configs: list[RunConfig], json: bool, many: bool) -> int:
 def exit_code(run: Run) -> int:
     if run.status == "completed":
         return 0
-    stopped_by = (run.summary or {}).get("error", {}).get("signal")
-    return 128 + signal.Signals[stopped_by] if stopped_by else 1
+    return 128 + signal.Signals[run.stopped_by] if run.stopped_by else 1
 
 
 def verify(command: Verify) -> int:
@@ -209,7 +208,7 @@ def trace(command: Trace) -> int:
         raise InputError(f"--until is {command.until}: it must be 1 or more.")
     run = read_run(run_folders(command.run)[-1])
     path = command.out or run.folder / "trace.json"
-    ranks = rank_rows(run.folder, len(rank_files(run.folder)))
+    ranks = rank_rows(run.folder, len(rank_files(run.folder)), stamps_until=command.until)
     if not any("phases" in row for rows in ranks for row in rows):
         raise InputError(f"{run.folder} has no stamps to draw: it was not measured, or ended before its first step.")
     try:

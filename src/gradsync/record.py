@@ -123,6 +123,12 @@ class Run:
     def status(self) -> str:
         return self.summary["status"] if self.summary else "unfinished"
 
+    @property
+    def stopped_by(self) -> str | None:
+        """The name of the signal, if one interrupted the run."""
+        error = self.summary["error"] if self.summary else None
+        return error.get("signal") if error else None
+
 
 def read_run(folder: Path) -> Run:
     try:

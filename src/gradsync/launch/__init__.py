@@ -13,13 +13,13 @@ from typing import Any
 from gradsync.config import RunConfig
 from gradsync.errors import signal_name
 from gradsync.launch import local
-from gradsync.launch.outcome import INTERRUPTED, Outcome, explain
+from gradsync.launch.outcome import Outcome, explain
 from gradsync.record import Run, create_folder, rank_files, rank_rows, write_json
 from gradsync.summary import LAST, summarize
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["INTERRUPTED", "Watch", "run", "run_in_turn"]
+__all__ = ["Watch", "run", "run_in_turn"]
 
 
 def unwatched(*_: Path) -> AbstractContextManager[None]:
@@ -48,9 +48,7 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
         for folder in folders[rest]:
             forget(folder)
         runs += run_until_failure(configs[rest], folders[rest], watch)
-        assert runs[-1].summary
-        error = runs[-1].summary["error"]
-        if error and error["type"] == INTERRUPTED:
+        if runs[-1].stopped_by:
             break
     return runs
 

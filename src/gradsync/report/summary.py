@@ -12,7 +12,7 @@ from rich.table import Table
 
 from gradsync.config import RunConfig
 from gradsync.record import Run, rank_rows
-from gradsync.summary import summarize
+from gradsync.summary import LAST, summarize
 
 NOTHING = "–"
 SAME_WORK = ("model", "norm", "data", "batch_size", "precision")  # runs that differ in these have no speed-up
@@ -50,7 +50,7 @@ def figures_so_far(run: Run) -> dict[str, Any]:
     known = {item.name for item in fields(RunConfig)}
     config = RunConfig(**{name: value for name, value in run.config.items() if name in known}).resolved()
     assert config.workers
-    return summarize(config, rank_rows(run.folder, config.workers), None, 0.0)
+    return summarize(config, rank_rows(run.folder, config.workers, stamps_until=LAST), None, 0.0)
 
 
 def runs_table(runs: list[Run], width: int = 160) -> Table:

@@ -63,7 +63,5 @@ def compare(configs: list[RunConfig], watch: launch.Watch) -> Iterator[Run]:
     for config in configs:
         run = launch.run(config, watch)
         yield run
-        assert run.summary
-        error = run.summary["error"]
-        if error and error["type"] == launch.INTERRUPTED:
+        if run.stopped_by:
             return

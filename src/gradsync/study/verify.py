@@ -93,7 +93,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelFacts:
     """What has to be known of the model to compare two of it."""
 
     parameters: set[str]
@@ -102,7 +102,7 @@ class Model:
 
 
 def verify(
-    config: VerifyConfig, strategies: dict[str, bool], model: Model, watch: launch.Watch
+    config: VerifyConfig, strategies: dict[str, bool], model: ModelFacts, watch: launch.Watch
 ) -> tuple[Path, list[Finding]]:
     """Run everything and write verify.json. ``strategies``: name -> whether it is lossy by design."""
     folder = create_folder(Path(config.out), "verify")
@@ -122,8 +122,8 @@ def verify(
 
 
 def stop_if_interrupted(run: Run) -> None:
-    if signal := ((run.summary or {}).get("error") or {}).get("signal"):
-        raise KeyboardInterrupt(signal)
+    if run.stopped_by:
+        raise KeyboardInterrupt(run.stopped_by)
 
 
 def failed(run: Run) -> Finding:
@@ -134,7 +134,7 @@ def failed(run: Run) -> Finding:
     return Finding(run.config["strategy"], run.summary["world_size"], None, None, differs, "failed", str(run.folder))
 
 
-def compare(run: Run, reference: Run, model: Model, lossy: bool) -> Finding:
+def compare(run: Run, reference: Run, model: ModelFacts, lossy: bool) -> Finding:
     assert run.summary
     ranks, workers = run.summary["ranks"], run.summary["world_size"]
     distance = parameter_distance(run.folder, reference.folder, model.parameters)
