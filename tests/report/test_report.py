@@ -6,11 +6,12 @@ import io
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress
 
 from gradsync.config import RunConfig
 from gradsync.record import RankLog, Run, write_json
 from gradsync.report.follow import Follower, following
-from gradsync.report.progress import Lines, Watch, WatchMany
+from gradsync.report.progress import COLUMNS, Lines, Watch, WatchMany
 from gradsync.report.summary import failure_text, runs_table
 from gradsync.summary import summarize
 
@@ -213,3 +214,11 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path):
     shown = text(runs_table([odd]))
     assert "[/a].py:Mine" in shown
     assert "[/b].py:f" in shown
+
+
+def test_the_bar_shows_names_with_brackets_as_they_are():
+    progress = Progress(*COLUMNS)
+    progress.add_task("[/a].py:Mine", total=1, facts="[/b]")
+    shown = text(progress.get_renderable())
+    assert "[/a].py:Mine" in shown
+    assert "[/b]" in shown

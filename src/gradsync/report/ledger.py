@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
@@ -15,8 +14,8 @@ from gradsync.meter.ledger import HIDDEN, PARTS
 from gradsync.meter.stragglers import Straggler
 from gradsync.record import Run
 from gradsync.report.summary import line
+from gradsync.report.tables import NOTHING, counted, plain_table
 
-NOTHING = "–"
 BAR = 60  # characters for the longest
 
 # A letter for pipes, a colour for terminals. Colours that stay apart for colour-blind readers (Okabe and Ito).
@@ -36,11 +35,10 @@ HEADINGS = {"forward": "for-\nward", "backward": "back-\nward", "optimizer": "op
 Named = tuple[str, dict[str, Any]]
 
 
-def plain_table(title: str, columns: Iterable[str], caption: str) -> Table:
+def table_of_figures(title: str, heading: str, columns: Iterable[str], caption: str) -> Table:
     """The first column is for names. Narrow enough for 80 columns."""
-    table = Table(title=escape(title), title_justify="left", caption=caption, caption_justify="left")
-    table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 0, 0, 1)
-    table.add_column("", overflow="fold")
+    table = plain_table(title, caption, padding=(0, 0, 0, 1))
+    table.add_column(heading, overflow="fold")
     for name in columns:
         table.add_column(name, justify="right")
     return table
@@ -49,7 +47,8 @@ def plain_table(title: str, columns: Iterable[str], caption: str) -> Table:
 def time_table(items: Sequence[Named], title: str) -> Group:
     """One line of milliseconds and one bar for each; ``items``: name and what holds its ledger, in seconds."""
     caption = "wait: for the last rank to arrive; wire: from then on; hidden: communication behind computing."
-    table = plain_table(title, [*(HEADINGS.get(name, name) for name in PARTS), "= step", "hid-\nden"], caption)
+    columns = [*(HEADINGS.get(name, name) for name in PARTS), "= step", "hid-\nden"]
+    table = table_of_figures(title, "", columns, caption)
     ledgers = [(name, figures["ledger"]) for name, figures in items]
     for name, figures in items:
         parts = [figures["ledger"][part] for part in PARTS]
@@ -102,8 +101,9 @@ def legend() -> Text:
 def host_table(items: Sequence[Named], heading: str = "") -> Table:
     """Bytes per step and the host's share; ``items``: name and a rank of summary.json, with its number of steps."""
     has_gpu = any("gpu_peak_memory_bytes" in rank for _, rank in items)
-    table = plain_table(
+    table = table_of_figures(
         "MB a step, and the host",
+        heading,
         ["pay-\nload", "sent", "re-\nceived", "closed\nform", "over-\nhead", "CPU", "no free\ncore", "peak\nmemory"]
         + (["GPU", "GPU\nmemory"] if has_gpu else []),
         "payload: handed to collectives; sent, received: counted by the kernel "
@@ -125,7 +125,6 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
             memory(rank["peak_memory_bytes"]),
             *([percent(rank.get("gpu_utilization")), memory(rank.get("gpu_peak_memory_bytes"))] if has_gpu else []),
         )
-    table.columns[0].header = heading
     return table
 
 
@@ -184,7 +183,7 @@ def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> s
 
 def by_rank(figures: dict[str, Any]) -> Group:
     """The ranks of one run that was measured."""
-    workers = f"{figures['world_size']} worker{'s' * (figures['world_size'] > 1)}"
+    workers = counted(figures["world_size"], "worker")
     title = f"{figures['strategy']}, {workers}: where the time of a step went, in ms (mean of steps 2 to 40)"
     ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]
     notes = [note(figures)] if figures["straggler"] else []

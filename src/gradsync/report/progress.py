@@ -22,13 +22,14 @@ from gradsync.meter.stragglers import WINDOW, find
 from gradsync.meter.timeline import Timeline
 from gradsync.record import Row, read_run
 from gradsync.report.follow import Listener, following
+from gradsync.report.tables import counted
 
 COLUMNS = (
     SpinnerColumn(),
-    TextColumn("{task.description}"),
+    TextColumn("{task.description}", markup=False),
     BarColumn(),
     MofNCompleteColumn(),
-    TextColumn("{task.fields[facts]}"),
+    TextColumn("{task.fields[facts]}", markup=False),
     TimeRemainingColumn(),
 )
 
@@ -70,11 +71,11 @@ def size_text(count: int) -> str:
 def headline(start: Row) -> str:
     """What is about to happen, in derived quantities."""
     workers, share = start["world_size"], start["batch_size"] // start["world_size"]
-    each = f"{workers} workers × {share} samples" if workers > 1 else f"1 worker, {share} samples"
+    each = f"{counted(workers, 'worker')}{' ×' if workers > 1 else ','} {share} samples"
     return (
         f"{start['strategy']}: {start['model']} on {start['data']}, {start['parameters']:,} parameters "
         f"({size_text(start['gradient_bytes'])} of gradients a step), {each} a step, {start['steps']} steps, "
-        f"{start['threads']} thread{'s' * (start['threads'] > 1)} each on {start['device']}"
+        f"{counted(start['threads'], 'thread')} each on {start['device']}"
     )
 
 
@@ -212,7 +213,7 @@ class WatchMany:
     def show(self, rank: int, row: Row) -> None:
         if rank or row["kind"] != "start":
             return
-        name = f"{row['strategy']}, {row['world_size']} worker{'s' * (row['world_size'] > 1)}"
+        name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}"
         self._progress.update(self._task, description=name, completed=self._begun)
         self._begun += 1
         if not self._console.is_terminal:

@@ -6,15 +6,14 @@ import statistics
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from gradsync.config import RunConfig
 from gradsync.record import Run, rank_rows
+from gradsync.report.tables import NOTHING, plain_table
 from gradsync.summary import LAST, summarize
 
-NOTHING = "–"
 SAME_WORK = ("model", "norm", "data", "batch_size", "precision")  # runs that differ in these have no speed-up
 
 
@@ -61,8 +60,7 @@ def runs_table(runs: list[Run], width: int = 160) -> Table:
     differing = [name for name in settings[0] if name not in shared]
     all_completed = all(item.run.status == "completed" for item in lines)
 
-    table = Table(title=escape(title(shared)), title_justify="left", caption=caption(lines), caption_justify="left")
-    table.box, table.show_edge, table.padding = box.SIMPLE_HEAD, False, (0, 1 if width > 100 else 0)
+    table = plain_table(title(shared), caption(lines), padding=(0, 1 if width > 100 else 0))
     for name in ["strategy", *differing, *([] if all_completed else ["status"])]:
         table.add_column(name.replace("_", " "), overflow="fold")
     for name in FIGURES:

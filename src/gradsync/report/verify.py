@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from gradsync.report.tables import NOTHING, plain_table
 from gradsync.study.verify import Finding, VerifyConfig
 
 STYLE = {"exact": "green", "equal to rounding": "green", "wrong": "bold red", "failed": "bold red"}
-YES = {True: "yes", False: "no", None: "–"}
+YES = {True: "yes", False: "no", None: NOTHING}
 
 
 def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     length = f"{config.steps} steps" if config.steps else f"{config.epochs} epochs"
     work = f"{config.model}, {length} of {config.batch_size} samples in {config.precision}"
-    table = Table(
-        title=f"{escape(work)}, against one process", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False
-    )
+    table = plain_table(f"{work}, against one process")
     table.add_column("strategy", overflow="fold")
     table.add_column("work-\ners", justify="right")
     table.add_column("largest\ndistance", justify="right")
@@ -30,7 +28,7 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
         table.add_row(
             escape(item.strategy),
             str(item.workers),
-            "–" if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
+            NOTHING if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
             YES[item.same_bits],
             item.verdict,
             escape(item.differs),
