@@ -28,11 +28,18 @@ ALLOWED = {
     "launch": BASE | {"config", "record", "summary"},
     "study": BASE | {"config", "launch", "record"},
     "report": BASE | {"config", "meter", "record", "study", "summary"},
-    "check": BASE | {"comm", "config", "data", "models", "plugin", "strategies", "study", "world"},
+    "check": BASE | {"comm", "config", "data", "launch", "models", "plugin", "strategies", "study", "world"},
 }
 STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set()}
 WITHOUT_TORCH = {"report", "study", "cli", "commands"}  # at import
-ARITHMETIC = {"ledger", "stragglers", "timeline", "figures", "trace"}  # of meter: read records without torch
+ARITHMETIC = {
+    "ledger",
+    "stragglers",
+    "staleness",
+    "timeline",
+    "figures",
+    "trace",
+}  # of meter: read records without torch
 
 
 def imports(path: Path, *, top_level: bool = False) -> set[str]:

@@ -41,7 +41,7 @@ def test_own_model_by_file_and_by_module(place: str):
 
 @pytest.mark.usefixtures("own")
 def test_own_data_tells_its_shape_and_can_be_cut_short():
-    samples = data.load("mine.py:sets", native=((), 2), train_samples=5)
+    samples = data.load("mine.py:sets", native=((), 2), parts=data.Parts(data.Wanted(5)))
     assert samples.shape == (3,)
     assert (len(samples.train), len(samples.test)) == (5, 6)
     assert torch.equal(samples.train[0][0], torch.ones(3))

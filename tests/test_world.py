@@ -13,7 +13,15 @@ def test_a_process_nobody_launched_is_alone():
 
 def test_torchrun_tells_rank_and_size():
     environment = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
-    assert discover(environment) == World(rank=5, size=8, local_rank=1, local_size=4)
+    assert discover(environment) == World(rank=5, size=8, local_rank=1, local_size=4, launcher="torchrun")
+
+
+def test_mpiexec_of_either_kind_tells_rank_and_size():
+    mpich = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+    assert discover(mpich) == World(1, 2, 1, 2, "mpich")
+    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+    open_mpi = {f"OMPI_COMM_WORLD_{name}": value for name, value in zip(names, "1212", strict=True)}
+    assert discover(open_mpi) == World(1, 2, 1, 2, "open mpi")
 
 
 def test_half_an_environment_is_refused_with_what_is_missing():

@@ -7,11 +7,12 @@ import importlib.util
 from torch import nn
 
 from gradsync import data, models, strategies, world
-from gradsync.comm import TorchComm
+from gradsync.comm import Comm
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.launch.mpi import find_mpiexec
 from gradsync.plugin import is_reference
-from gradsync.study.verify import ModelFacts, VerifyConfig
+from gradsync.study.verify import Claim, ModelFacts, VerifyConfig
 
 
 def check(configs: list[RunConfig]) -> nn.Module:
@@ -19,7 +20,10 @@ def check(configs: list[RunConfig]) -> nn.Module:
     for config in configs:
         resolved = config.resolved()
         assert resolved.strategy
-        strategies.construct(resolved.strategy, TorchComm(), config.buffers, config.options)
+        roles = strategies.Roles(resolved.workers or 1, resolved.server_ranks)
+        strategies.construct(resolved.strategy, Comm(size=resolved.processes), config.buffers, config.options, roles)
+        if resolved.launcher == "mpi":
+            check_mpi(resolved)
     config = configs[0]
     world.choose_device(config.device, world.World())
     if config.loader_processes and not is_reference(config.data):
@@ -32,8 +36,7 @@ def check(configs: list[RunConfig]) -> nn.Module:
         config.data,
         native=models.native_data(config.model),
         seed=config.seed,
-        train_samples=config.train_samples,
-        test_samples=config.test_samples,
+        parts=data.Parts(data.Wanted(config.train_samples), data.Wanted(config.test_samples)),
     )
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     if config.eval and not len(samples.test):
@@ -46,10 +49,17 @@ def check(configs: list[RunConfig]) -> nn.Module:
     return model
 
 
-def check_verify(config: VerifyConfig) -> tuple[dict[str, bool], ModelFacts]:
-    """The strategies to verify, each with whether it is lossy, and what to know of the model."""
+def check_mpi(config: RunConfig) -> None:
+    if importlib.util.find_spec("mpi4py") is None:
+        raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
+    find_mpiexec(config.mpiexec)
+
+
+def check_verify(config: VerifyConfig) -> tuple[dict[str, Claim], ModelFacts]:
+    """The strategies to verify, what each claims to be, and what to know of the model."""
     names = config.strategies or [name for name in strategies.STRATEGIES if name not in ("local", "none")]
-    module = check([config.run(name, workers) for name in names for workers in config.workers])
-    lossy = {name: strategies.find(name).lossy for name in names}
+    module = check(config.runs(names))
+    kinds = {name: strategies.find(name) for name in names}
+    claims = {name: Claim(kind.lossy, kind.asynchronous) for name, kind in kinds.items()}
     parameters = {name for name, _ in module.named_parameters()}
-    return lossy, ModelFacts(parameters, models.by_share(module, config.sync_bn))
+    return claims, ModelFacts(parameters, models.by_share(module, config.sync_bn))

@@ -22,6 +22,14 @@ from gradsync.study.compare import CompareConfig
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
 
+# Flags that take several values.
+LISTS = {
+    "train": ("--decay-epochs",),
+    "compare": ("--decay-epochs", "--strategies", "--workers"),
+    "verify": ("--decay-epochs", "--strategies", "--workers", "--servers", "--transport"),
+}
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The entry point: 0 all well, 1 a run failed, 2 the input was wrong, 130 or 143 interrupted."""
     signal.signal(signal.SIGTERM, raise_terminated)
@@ -89,7 +97,7 @@ def join_options(argv: list[str]) -> list[str]:
 
 def split_lists(argv: list[str]) -> list[str]:
     """``verify --workers 2,3,4`` is the same as ``--workers 2 3 4``; likewise --strategies."""
-    lists = {"verify": ("--workers", "--strategies"), "compare": ("--strategies",)}.get(argv[0] if argv else "", ())
+    lists = LISTS.get(argv[0] if argv else "", ())
     found: list[str] = []
     inside = False
     for item in argv:
@@ -190,7 +198,7 @@ def verify(command: Verify) -> int:
     config = command.run
     strategies, model = check_verify(config)
     console = make_console(command.json)
-    watch = WatchMany(console, 1 + len(strategies) * len(config.workers))
+    watch = WatchMany(console, 1 + len(config.runs(strategies)))
     folder, findings = verify(config, strategies, model, watch)
     if command.json:
         print_json([asdict(item) for item in findings], many=True)

@@ -22,9 +22,14 @@ else:
     import tomli as tomllib
 
 Buffers = Literal["local", "broadcast", "average"]
+Transport = Literal["auto", "gloo", "nccl", "mpi"]
 
-LEARNING_RATE = {"sgd": 0.01, "adam": 0.001}
-WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0}
+LEARNING_RATE = {"sgd": 0.01, "adam": 0.001, "lars": 1.0}
+WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0, "lars": 1e-4}
+
+WITH_SERVERS = ("ps-sync", "ps-async")
+ONE_PROCESS = ("local", "data-parallel")
+LARGE_BATCH = 1024  # above it, batches that grow with the workers get the remedies of Goyal et al. by default
 
 # Two ways to say one thing: a flag for one replaces what a file says about the other.
 ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
@@ -70,17 +75,42 @@ class Settings:
     steps: int | None = None
     """Stop after so many steps, instead of --epochs."""
 
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    """Which update rule."""
+    accumulate: int = 1
+    """Compute each worker's share in so many pieces, one after another: large batches on little memory."""
+
+    optimizer: Literal["sgd", "adam", "lars"] = "sgd"
+    """Which update rule. lars: sgd with a step per layer that fits the size of its parameters."""
 
     lr: float | None = None
-    """Learning rate. Default: 0.01 for sgd, 0.001 for adam."""
+    """Learning rate. Default: 0.01 for sgd, 0.001 for adam, 1 for lars."""
+
+    lr_scaling: Literal["none", "linear", "sqrt"] | None = None
+    """Times the number of workers, or its root. Default: none; linear for --batch-per-worker above 1,024 in all."""
+
+    warmup_epochs: float | None = None
+    """Epochs in which the learning rate grows to its full size. Default: none; with --batch-per-worker above 1,024
+    in all, 5, but at most a quarter of the run."""
+
+    schedule: Literal["constant", "cosine", "step"] = "constant"
+    """What becomes of the learning rate after that: cosine goes down to 0, step falls at each of --decay-epochs."""
+
+    decay_epochs: tuple[int, ...] = (30, 60, 80)
+    """With --schedule step: after which epochs it falls to a tenth."""
+
+    label_smoothing: float = 0.0
+    """Share of each label that is spread over all classes in training, for instance 0.1."""
 
     momentum: float = 0.9
-    """Momentum of sgd."""
+    """Momentum of sgd and lars."""
 
     weight_decay: float | None = None
-    """L2 penalty. Default: 1e-4 for sgd, 0 for adam."""
+    """L2 penalty. Default: 1e-4 for sgd and lars, 0 for adam."""
+
+    reshuffle: bool = True
+    """Another order of the samples in every epoch; without it, the same one each time."""
+
+    start: Literal["same", "own"] = "same"
+    """own: every worker keeps the parameters it drew itself instead of getting rank 0's. To see what that does."""
 
     seed: int = 0
     """Decides parameters, shuffles and augmentation."""
@@ -118,18 +148,30 @@ class Settings:
     save_model: bool = False
     """Keep rank 0's trained parameters and buffers as model.pt in the run folder."""
 
+    server_placement: Literal["own", "shared"] = "own"
+    """Parameter servers as processes of their own, or each within the process of a worker."""
+
+    launcher: Literal["local", "mpi"] | None = None
+    """What starts the processes: gradsync itself, or mpiexec. Default: mpi for --transport mpi, else local."""
+
+    mpiexec: str | None = None
+    """The mpiexec to use. Default: the one beside this python, else the one on the path."""
+
     out: str = "runs"
     """Folder in which each run makes its own."""
 
     def __post_init__(self) -> None:
         check_types(self)
         parse_injection(self.inject)
-        for name in ("batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every"):
+        for name in ("batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every", "accumulate"):
             at_least(self, name, 1)
         for name in ("train_samples", "test_samples"):
             at_least(self, name, 1)
-        for name in ("loader_processes", "seed", "lr", "momentum", "weight_decay"):
+        for name in ("loader_processes", "seed", "lr", "momentum", "weight_decay", "warmup_epochs"):
             at_least(self, name, 0)
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(f"--label-smoothing is {self.label_smoothing}: it must be 0 or more, and less than 1.")
+        self.decay_epochs = tuple(self.decay_epochs)  # JSON and TOML have lists
         for one, other in ALTERNATIVES:
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise InputError(f"you set both {flag(one)} and {flag(other)}: give one of them.")
@@ -143,8 +185,14 @@ class RunConfig(Settings):
     """Processes that share each batch. Default: 1 for local, else 2."""
 
     strategy: str | None = None
-    """local, gather-scatter, reduce-broadcast, all-reduce, ring, bucketed, ddp, none, or your own as file.py:Class.
-    Default: local for one worker, else ddp."""
+    """local, gather-scatter, reduce-broadcast, all-reduce, ring, bucketed, ddp, data-parallel, ps-sync, ps-async,
+    none, or your own as file.py:Class. Default: local for one worker, else ddp (bucketed over MPI)."""
+
+    servers: int | None = None
+    """Parameter servers, which divide the parameters among them (ps-sync, ps-async). Default: 1."""
+
+    transport: Transport = "auto"
+    """What carries the messages. auto: gloo between CPUs, nccl where every worker has a GPU of its own."""
 
     options: dict[str, str] = field(default_factory=dict)
     """Options of the strategy, one flag each: --options.bucket-mb 25 (ddp)."""
@@ -152,11 +200,13 @@ class RunConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "workers", 1)
+        at_least(self, "servers", 0)
         self.options = as_text(self.options)
 
     def resolved(self) -> RunConfig:
-        """The same run with every default worked out. Refuses what cannot be split."""
-        strategy = self.strategy or ("local" if self.workers in (None, 1) else "ddp")
+        """The same run with every default worked out. Refuses what does not go together."""
+        default = "bucketed" if self.transport == "mpi" else "ddp"
+        strategy = self.strategy or ("local" if self.workers in (None, 1) and not self.servers else default)
         workers = self.workers or (1 if strategy == "local" else 2)
         if strategy == "local" and workers > 1:
             raise InputError(
@@ -165,23 +215,90 @@ class RunConfig(Settings):
             )
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
-        injection = parse_injection(self.inject)
-        if injection and injection.rank >= workers:
-            there = f"there are ranks 0 to {workers - 1}" if workers > 1 else "there is only rank 0"
-            raise InputError(f"--inject names rank {injection.rank}: {there}.")
-        if injection and injection.where == "link" and workers == 1:
-            raise InputError("--inject slows a link, but one worker sends nothing: use two or more.")
-        return replace(
+        grown = bool(self.batch_per_worker) and batch_size > LARGE_BATCH and workers > 1
+        found = replace(
             self,
             strategy=strategy,
             workers=workers,
+            servers=self.servers or int(strategy in WITH_SERVERS),
+            launcher=self.launcher or ("mpi" if self.transport == "mpi" else "local"),
+            transport="mpi" if self.launcher == "mpi" and self.transport == "auto" else self.transport,
             batch_size=batch_size,
             batch_per_worker=None,
             epochs=self.epochs or (None if self.steps else 1),
             lr=LEARNING_RATE[self.optimizer] if self.lr is None else self.lr,
+            lr_scaling=self.lr_scaling or ("linear" if grown else "none"),
+            warmup_epochs=0.0 if self.warmup_epochs is None and not grown else self.warmup_epochs,
             weight_decay=WEIGHT_DECAY[self.optimizer] if self.weight_decay is None else self.weight_decay,
             threads=self.threads or max(1, available_cores() // workers),
         )
+        found.refuse_contradictions()
+        return found
+
+    def refuse_contradictions(self) -> None:
+        """Of a resolved config."""
+        assert self.strategy and self.workers is not None and self.servers is not None
+        injection = parse_injection(self.inject)
+        if injection and injection.rank >= self.trainers:
+            there = f"there are ranks 0 to {self.trainers - 1}" if self.trainers > 1 else "there is only rank 0"
+            raise InputError(f"--inject names rank {injection.rank}: {there}.")
+        if injection and injection.where == "link" and self.processes == 1:
+            raise InputError("--inject slows a link, but one worker sends nothing: use two or more.")
+        if (self.launcher == "mpi") != (self.transport == "mpi"):
+            raise InputError(
+                f"you set --launcher {self.launcher} and --transport {self.transport}: what mpiexec starts talks "
+                "over MPI, and nothing else does. HINT: --transport mpi alone is enough."
+            )
+        if self.transport == "mpi" and self.strategy == "ddp":
+            raise InputError(
+                "PyTorch's ddp does not run over MPI. Use bucketed, which computes the same, or another transport."
+            )
+        if self.transport == "mpi" and self.device == "cuda":
+            raise InputError("--transport mpi carries what is in the host's memory: use --device cpu, or gloo.")
+        if self.strategy not in WITH_SERVERS:
+            if self.servers:
+                raise InputError(f"--servers is for {' and '.join(WITH_SERVERS)}: {self.strategy} has none.")
+            return
+        if self.server_placement == "shared" and self.servers > self.workers:
+            raise InputError(
+                f"{self.servers} servers cannot share the processes of {self.workers} workers: use fewer, or "
+                "--server-placement own."
+            )
+        if self.sync_bn or self.buffers not in (None, "local") or self.start == "own":
+            raise InputError(
+                f"{self.strategy}: workers talk to servers only. --sync-bn and --buffers other than local need them "
+                "to talk to each other, and with --start own they would all still begin with the servers' parameters."
+            )
+
+    @property
+    def trainers(self) -> int:
+        """Processes that train; of a resolved config, like the next three."""
+        assert self.workers
+        return 1 if self.strategy in ONE_PROCESS else self.workers
+
+    @property
+    def server_ranks(self) -> tuple[int, ...]:
+        assert self.servers is not None
+        first = self.trainers if self.server_placement == "own" else 0
+        return tuple(range(first, first + self.servers))
+
+    @property
+    def processes(self) -> int:
+        return max(self.trainers, 1 + max(self.server_ranks, default=0))
+
+    @property
+    def spare_workers(self) -> int:
+        """How many workers a run can go on without."""
+        assert self.workers
+        if self.strategy == "ps-async":
+            return self.workers - 1
+        needed = self.options.get("aggregate", "")
+        return self.workers - int(needed) if self.strategy == "ps-sync" and needed.isdigit() else 0
+
+    @property
+    def lr_factor(self) -> float:
+        assert self.workers
+        return {"linear": float(self.workers), "sqrt": self.workers**0.5}.get(self.lr_scaling or "none", 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,7 @@ from gradsync.config import RunConfig
 from gradsync.meter import stragglers
 from gradsync.meter.figures import figures
 from gradsync.meter.ledger import HIDDEN, PARTS, Ledger, Step, ledgers, mean
+from gradsync.meter.staleness import of_worker, pushes, served
 from gradsync.meter.timeline import whole_steps
 from gradsync.record import SCHEMA, Row
 
@@ -18,18 +20,27 @@ FIRST, LAST = 2, 40  # the seeds time steps 2 to 40: the first one pays for warm
 
 
 def summarize(
-    config: RunConfig, ranks: list[list[Row]], error: dict[str, Any] | None, total_seconds: float
+    config: RunConfig,
+    everyone: list[list[Row]],
+    error: dict[str, Any] | None,
+    total_seconds: float,
+    lost: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The whole of summary.json. ``config`` is resolved; ``ranks`` holds what each rank has written."""
-    start = first(ranks[0], "start") or {}
+    """The whole of summary.json. ``config`` is resolved; ``everyone`` is what each rank has written, servers last.
+
+    ``lost``: the workers that went while the others went on.
+    """
+    ranks = everyone[: config.trainers]
+    start = next((row for rows in ranks if (row := first(rows, "start"))), {})
     seconds = [row["seconds"] for rows in ranks for row in timed(rows)]
     per_step = statistics.fmean(seconds) if seconds else None
     return {
         "schema": SCHEMA,
         "status": "failed" if error else "completed",
         "error": error,
+        "lost": list(lost),
         "world_size": config.workers,
-        "nodes": len({row["node"] for rows in ranks if (row := first(rows, "start"))}),
+        "nodes": len({row["node"] for rows in everyone if (row := first(rows, "start"))}),
         "strategy": config.strategy,
         "options": config.options,
         "model": config.model,
@@ -37,11 +48,14 @@ def summarize(
         "precision": config.precision,
         "norm": config.norm,
         "parameters": start.get("parameters"),
-        "steps": len(of_kind(ranks[0], "step")),
+        "steps": max(len(of_kind(rows, "step")) for rows in ranks),
         "steps_per_epoch": start.get("steps_per_epoch"),
         "batch_size": config.batch_size,
         "threads": config.threads,
+        "accumulate": config.accumulate,
+        "transport": start.get("backend"),
         "lr": config.lr,
+        "lr_factor": config.lr_factor,
         "weight_decay": config.weight_decay,
         "buffers": start.get("buffers"),
         "device": start.get("device"),
@@ -49,10 +63,19 @@ def summarize(
         "seconds_per_step_spread": statistics.stdev(seconds) if len(seconds) > 1 else None,
         "samples_per_second": samples_per_second(ranks),
         "epoch_seconds": epoch_seconds(ranks, start.get("steps_per_epoch")),
+        "read_seconds": max(
+            (row.get("read_seconds", 0.0) for rows in ranks if (row := first(rows, "start"))), default=None
+        ),
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
-        "test": combined_test(ranks),
-        **measured(ranks),
+        "test": combined_test(ranks, {item["rank"] for item in lost}),
+        **served(everyone),
+        **measured(ranks, pushes(everyone)),
+        "servers": [
+            rank_summary(rows, rank) | {"pushes": len(of_kind(rows, "push"))} | figures(rows)
+            for rank, rows in enumerate(everyone)
+            if rank >= config.trainers
+        ],
     }
 
 
@@ -104,12 +127,18 @@ def weighted_mean(pairs: list[tuple[float | None, int]]) -> float | None:
     return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
 
 
-def combined_test(ranks: list[list[Row]]) -> dict[str, Any] | None:
-    """The test figures of the run: the ranks' shares added up, or rank 0's where each tested the whole set."""
-    last = [rows[-1] for rows in (of_kind(rows, "test") for rows in ranks) if rows]
-    if len(last) < len(ranks):
+def combined_test(ranks: list[list[Row]], lost: set[int]) -> dict[str, Any] | None:
+    """The test figures of the run: the ranks' shares added up, or one rank's where each tested the whole set.
+
+    That one is the rank that has seen the most updates of a server, else rank 0.
+    """
+    last = [tests[-1] if (tests := of_kind(rows, "test")) else None for n, rows in enumerate(ranks) if n not in lost]
+    found = [row for row in last if row]
+    if not found or len(found) < len(last):
         return None
-    return test_figures(last[:1] if last[0]["whole"] else last)
+    if found[0]["whole"]:
+        return test_figures([max(found, key=lambda row: row.get("update", 0))])
+    return test_figures(found)
 
 
 def test_figures(rows: list[Row]) -> dict[str, Any]:
@@ -124,8 +153,9 @@ def test_figures(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def measured(ranks: list[list[Row]]) -> dict[str, Any]:
-    """Ledger, straggler, and the ranks with all their figures."""
+def measured(ranks: list[list[Row]], pushed: list[Row]) -> dict[str, Any]:
+    """Ledger, straggler, and the ranks with all their figures; ``pushed``: their gradients as servers saw them."""
+    begins = [row["begin"] for rows in ranks for row in of_kind(rows, "step")[:1] if "begin" in row]
     steps = whole_steps(ranks, FIRST, LAST)
     each = [ledgers(step) for step in steps]
     beside = [figures(rows) for rows in ranks]
@@ -133,7 +163,10 @@ def measured(ranks: list[list[Row]]) -> dict[str, Any]:
         **mean_ledger([ledger for step in each for ledger in step]),
         "straggler": straggler(steps, beside),
         "ranks": [
-            rank_summary(rows, rank) | mean_ledger([step[rank] for step in each]) | beside[rank]
+            rank_summary(rows, rank)
+            | {"finish_seconds": finish(rows, min(begins, default=0.0)), **of_worker(rank, pushed)}
+            | mean_ledger([step[rank] for step in each])
+            | beside[rank]
             for rank, rows in enumerate(ranks)
         ],
     }
@@ -170,4 +203,15 @@ def rank_summary(rows: list[Row], rank: int) -> dict[str, Any]:
         "parameters_sha256": end.get("parameters_sha256"),
         "buffers_sha256": end.get("buffers_sha256"),
         "test": test_figures(tests[-1:]) if tests and tests[-1]["whole"] else None,
+        "epochs": [
+            {"epoch": row["epoch"], "update": row.get("update"), **test_figures([row])}
+            for row in tests
+            if row["whole"]
+        ],
     }
+
+
+def finish(rows: list[Row], begin: float) -> float | None:
+    """When this rank ended its last step, from the first step of any rank on. All on one clock."""
+    steps = [row for row in of_kind(rows, "step")[-1:] if "begin" in row]
+    return steps[0]["begin"] + steps[0]["seconds"] - begin if steps else None

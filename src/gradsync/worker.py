@@ -22,10 +22,11 @@ import torch
 
 from gradsync import config as configs
 from gradsync import data, models, strategies, world
-from gradsync.comm import TorchComm
+from gradsync.comm import Comm, LostPeer, TorchComm, mpi
 from gradsync.comm.clock import measure_offset
 from gradsync.config import RunConfig, parse_injection
 from gradsync.data.loader import Loader
+from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
@@ -44,13 +45,12 @@ EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
 def main() -> int:
     end_with_parent()
     here = world.discover()
-    first, *others = map(Path, sys.argv[1:])
-    if not run_recorded(first, here):
-        return 1  # without leaving the group, which would wait for peers that will never come
-    for folder in others:
-        print_into(folder, here.rank)
+    folders = [Path(folder) for folder in sys.argv[1:]]
+    for number, folder in enumerate(folders):
+        if number or here.launcher in world.MPI_LAUNCHERS:  # the others redirect the first run's output themselves
+            print_into(folder, here.rank)
         if not run_recorded(folder, here):
-            return 1
+            return 1  # without leaving the group, which would wait for peers that will never come
     world.leave()
     return 0
 
@@ -69,7 +69,10 @@ def run_recorded(folder: Path, here: world.World) -> bool:
     """One run. If it fails, its record tells why."""
     log = RankLog(folder, here.rank)
     try:
-        run(configs.load(folder / "config.json").resolved(), folder, here, log)
+        config = configs.load(folder / "config.json").resolved()
+        if config.transport == "mpi":
+            mpi.check_world(config.processes)
+        run(config, folder, here, log)
     except Exception as error:
         trace = "" if isinstance(error, EXPECTED_ERRORS) else users_traceback(error)
         print(trace or error, file=sys.stderr, flush=True)
@@ -89,36 +92,21 @@ def run_recorded(folder: Path, here: world.World) -> bool:
 
 def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
     assert config.strategy and config.batch_size and config.threads
-    assert config.lr is not None and config.weight_decay is not None
-    if config.workers != here.size:
-        raise InputError(f"the run is for {config.workers} workers, but {here.size} processes were started.")
     torch.set_num_threads(config.threads)
     device = world.choose_device(config.device, here)
     if device.type == "cuda":
         torch.cuda.set_device(device)  # stamps are taken in the stream of the current one
     precision = PRECISIONS[config.precision]
 
-    samples = data.load(
-        config.data,
-        native=models.native_data(config.model),
-        seed=config.seed,
-        train_samples=config.train_samples,
-        test_samples=config.test_samples,
-    )
-    torch.manual_seed(config.seed)
+    begin = time.monotonic()
+    samples = load_data(config, here)
+    read_seconds = time.monotonic() - begin
+    torch.manual_seed(config.seed + (here.rank if config.start == "own" else 0))
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     layout = models.memory_format(config.model, model, config.precision)
     model.to(device, precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
     for seed in (torch.manual_seed, random.seed, numpy.random.seed):
         seed(config.seed + here.rank)  # dropout, and whatever a user's Dataset draws, differs between ranks
-
-    world.join(here, device)
-    optimizer = optim.make(
-        config.optimizer, model, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
-    )
-    injection = parse_injection(config.inject)
-    comm = TorchComm(here.rank, here.size, Recorder(device) if config.measure else Stopwatch())
-    sync = strategies.make(config.strategy, comm, model, optimizer, config.buffers, config.sync_bn, config.options)
 
     load = partial(
         Loader, dtype=precision.storage, layout=layout, pin=device.type == "cuda", processes=config.loader_processes
@@ -128,41 +116,55 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         batch_size=config.batch_size,
         seed=config.seed,
         rank=here.rank,
-        size=here.size,
+        size=config.trainers,
         augment=config.augment,
+        reshuffle=config.reshuffle,
     )
     if not loader.steps_per_epoch:
-        raise InputError(f"{here.size} workers cannot share {len(samples.train)} training samples.")
+        raise InputError(f"{config.trainers} workers cannot share {len(samples.train)} training samples.")
+    steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
+    updates_per_step = config.trainers if strategies.find(config.strategy).asynchronous else 1
+
+    comm = join(config, here, device)
+    optimizer = optim.make(config, model, steps * updates_per_step, loader.steps_per_epoch * updates_per_step)
+    roles = strategies.Roles(config.workers or 1, config.server_ranks, steps)
+    sync = strategies.construct(config.strategy, comm, config.buffers, config.options, roles)
+    sync.start_same = config.start == "same"
+    strategies.attached(sync, model, optimizer, config.sync_bn)
+    sync.record_into(log.write)
+
     if config.tensorboard and here.rank == 0:
         example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
         write_graph(model, example, folder)
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
-        rank, size = (0, 1) if sync.replicas_differ else (here.rank, here.size)
+        rank, size = (0, 1) if sync.replicas_differ else (here.rank, config.trainers)
         test = load(samples.test, batch_size=TEST_BATCH, rank=rank, size=size)
 
     # After the strategy has sent its first messages: the sockets to be counted are there.
-    counter = choose_counter(here.interface, here.local_size) if config.measure else None
-    wire_bytes = sync.wire_bytes()
+    counted = config.measure and comm.transport == "torch"
+    counter = choose_counter(here.interface, here.local_size) if counted else None
     clock = measure_offset(comm, device) if config.measure else None
-    steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
+    wire_bytes = sync.wire_bytes() if comm.transport == "torch" else None
     log.write(
         "start",
         rank=here.rank,
-        role="worker",
+        role="worker" if sync.is_worker else "server",
+        ranks=config.trainers,
         strategy=config.strategy,
         model=config.model,
         data=config.data,
-        world_size=here.size,
+        world_size=config.workers,
         batch_size=config.batch_size,
         node=here.node,
         kernel=here.kernel,
         pid=os.getpid(),
         device=str(device),
-        backend=world.choose_backend(here, device),
+        backend=world.choose_backend(here, device, transport(config)),
         threads=config.threads,
         torch=torch.__version__,
+        read_seconds=read_seconds,
         parameters=models.count_parameters(model),
         gradient_bytes=sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad),
         buffers=sync.buffers,
@@ -172,37 +174,72 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         steps=steps,
         steps_per_epoch=loader.steps_per_epoch,
     )
+    if clock:
+        log.write("clock", **asdict(clock))
+    sampler = HostSampler(log, counter, device) if config.measure else nullcontext()
+    if not sync.is_worker:
+        with sampler:
+            sync.serve()
+        log.write("end", time=time.time())
+        return
+
+    injection = parse_injection(config.inject)
     plan = Plan(
         steps=steps,
         precision=precision,
         device=device,
         rank=here.rank,
-        size=here.size,
+        size=config.trainers,
         keep_going=config.keep_going,
+        accumulate=config.accumulate,
+        label_smoothing=config.label_smoothing,
         injection=injection,
     )
-    if clock:
-        log.write("clock", **asdict(clock))
     link_delay = injection.delay(here.rank, "link") if injection else 0.0
-    with HostSampler(log, counter, device) if config.measure else nullcontext(), comm.slow_link(link_delay):
+    with sampler, comm.slow_link(link_delay):
         train(sync, loader, test, plan, log)
-    if clock:
+        if config.save_model and (here.rank == 0 or sync.has_servers):  # of several, the last to end has all updates
+            checkpoint.save(sync.model, folder / "model.pt")
+        sync.finish()
+    if clock and not sync.has_servers:  # whose workers end at their own times
         log.write("clock", **asdict(measure_offset(comm, device)))
-
-    if config.save_model and here.rank == 0:
-        checkpoint.save(model, folder / "model.pt")
     log.write(
         "end",
         time=time.time(),
-        parameters_sha256=checkpoint.fingerprint(model.parameters()),
-        buffers_sha256=checkpoint.fingerprint(model.buffers()),
+        parameters_sha256=checkpoint.fingerprint(sync.model.parameters()),
+        buffers_sha256=checkpoint.fingerprint(sync.model.buffers()),
     )
+
+
+def load_data(config: RunConfig, here: world.World) -> data.DataSet:
+    """This rank's part of the training set; a rank that only serves wants nothing of it. The hashes were checked."""
+    own = data.Wanted(config.train_samples, min(here.rank, config.trainers), config.trainers)
+    parts = data.Parts(own, data.Wanted(config.test_samples))
+    native = models.native_data(config.model)
+    read = mpi.read_rows if config.transport == "mpi" else map_rows
+    return data.load(config.data, native=native, seed=config.seed, parts=parts, verify=False, read=read)
+
+
+def transport(config: RunConfig) -> str:
+    """Gloo where servers are: NCCL knows no messages that several threads send at their own times."""
+    return "gloo" if config.servers and config.transport == "auto" else config.transport
+
+
+def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
+    """This rank's end of a group of as many processes as the run is for."""
+    meter = Recorder(device) if config.measure else Stopwatch()
+    if config.transport == "mpi":
+        return mpi.MpiComm(meter)
+    if config.processes != here.size:
+        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
+    world.join(here, device, transport(config))
+    return TorchComm(here.rank, here.size, meter)
 
 
 def is_lost_peer(error: Exception) -> bool:
     """Whether this rank failed only because another did: not the cause worth showing."""
     text = str(error).lower()
-    return isinstance(error, torch.distributed.DistError) or "gloo" in text or "nccl" in text
+    return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
 
 
 def end_with_parent() -> None:
@@ -214,6 +251,7 @@ def end_with_parent() -> None:
 
 if __name__ == "__main__":
     code = main()
+    mpi.leave(completed=code == 0)
     sys.stdout.flush()
     sys.stderr.flush()
     for child in multiprocessing.active_children():  # loader processes, which os._exit would leave behind

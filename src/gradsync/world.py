@@ -19,7 +19,16 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # launcher -> the names it gives to (rank, size, local rank, local size)
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    "mpich": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    "open mpi": (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
 }
+
+MPI_LAUNCHERS = ("mpich", "open mpi")
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class World:
     size: int = 1
     local_rank: int = 0
     local_size: int = 1
+    launcher: str | None = None
 
     @property
     def node(self) -> str:
@@ -49,12 +59,15 @@ class World:
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
     """The world this process was started in; alone if no launcher started it."""
-    for rank, *others in NAMES.values():
+    for launcher, (rank, *others) in NAMES.items():
         if rank in environment:
             missing = [name for name in others if name not in environment]
             if missing:
-                raise InputError(f"{rank} is set but {', '.join(missing)} is not: start the processes with torchrun.")
-            return World(*(int(environment[name]) for name in (rank, *others)))
+                raise InputError(
+                    f"{rank} is set but {', '.join(missing)} is not: start the processes with {launcher}."
+                )
+            own_rank, size, local_rank, local_size = (int(environment[name]) for name in (rank, *others))
+            return World(own_rank, size, local_rank, local_size, launcher)
     return World()
 
 
@@ -75,17 +88,19 @@ def choose_device(asked: str, world: World) -> torch.device:
     return torch.device("cuda", world.local_rank % gpus)
 
 
-def choose_backend(world: World, device: torch.device) -> str | None:
+def choose_backend(world: World, device: torch.device, asked: str = "auto") -> str | None:
     """What carries the messages. NCCL refuses two ranks on one GPU; gloo carries their tensors too."""
     if world.size == 1:
         return None
     own_gpu = device.type == "cuda" and world.local_size <= torch.cuda.device_count()
-    return "nccl" if own_gpu else "gloo"
+    if asked == "nccl" and not own_gpu:
+        raise InputError("--transport nccl needs a GPU for every worker. HINT: leave it out, and gloo is taken.")
+    return asked if asked != "auto" else "nccl" if own_gpu else "gloo"
 
 
-def join(world: World, device: torch.device) -> bool:
+def join(world: World, device: torch.device, asked: str = "auto") -> bool:
     """Create the process group unless there is one; a world of one needs none. Tells whether it was created."""
-    backend = choose_backend(world, device)
+    backend = choose_backend(world, device, asked)
     if backend is None or dist.is_initialized():
         return False
     if os.environ.get("MASTER_ADDR") in LOOPBACK:

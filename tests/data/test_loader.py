@@ -57,7 +57,7 @@ def test_an_epoch_has_every_sample_once_and_the_next_another_order():
     first, second = ([label for batch in loader.epoch(e) for label in batch.labels.tolist()] for e in (1, 2))
     assert sorted(first) == sorted(second) == list(range(50))
     assert first != second
-    assert first == epoch_order(50, 1, 1).tolist()
+    assert first == epoch_order(50, 8, 1, 1).tolist()
 
 
 @pytest.mark.parametrize(("count", "workers"), [(10_000, 3), (10, 4), (2, 4)])
@@ -79,7 +79,7 @@ def test_own_datasets_are_sharded_alike_with_and_without_loader_processes(proces
     loader = Loader(samples, batch_size=6, seed=5, rank=1, size=2, processes=processes)
     for epoch in (1, 2):
         labels = [label for batch in loader.epoch(epoch) for label in batch.labels.tolist()]
-        assert labels == epoch_order(30, 5, epoch).view(-1, 6)[:, 3:].flatten().tolist()
+        assert labels == epoch_order(30, 6, 5, epoch).view(-1, 6)[:, 3:].flatten().tolist()
 
 
 def test_prefetch_hands_errors_on():

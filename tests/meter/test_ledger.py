@@ -125,8 +125,12 @@ def test_the_mean_of_nothing_is_nothing():
     assert mean([dict.fromkeys((*PARTS, HIDDEN), 1.0), dict.fromkeys((*PARTS, HIDDEN), 3.0)])["wire"] == 2.0
 
 
-def test_a_phase_of_the_strategys_own_counts_as_other_and_point_to_point_has_no_one_to_wait_for():
+@pytest.mark.parametrize(("kind", "wait", "wire"), [("parameters", 0.0, 0.2), ("control", 0.2, 0.0)])
+def test_a_phase_of_the_strategys_own_counts_as_other_and_only_a_header_is_waited_for(
+    kind: str, wait: float, wire: float
+):
     one = row([("forward", 0.0), ("compress", 0.5)], [])
-    one["collectives"] = [["receive", "control", 0, 4, 0.6, 0.8, 0]]
+    one["collectives"] = [["receive", kind, 0, 4, 0.6, 0.8, 0]]
     ledger = ledgers([read_step(one), read_step(row([("forward", 0.0)], [(0.9, 0.95, 0)]))])[0]
-    assert (ledger["forward"], ledger["other"], ledger["wait"], ledger["wire"]) == pytest.approx((0.5, 0.3, 0, 0.2))
+    found = (ledger["forward"], ledger["other"], ledger["wait"], ledger["wire"])
+    assert found == pytest.approx((0.5, 0.3, wait, wire))

@@ -8,10 +8,9 @@ import torch.distributed as dist
 from torch import nn
 
 import gradsync
-from gradsync.comm import TorchComm
-from gradsync.comm.torch import flat
+from gradsync.comm import Comm, flat
 from gradsync.errors import InputError
-from gradsync.strategies import STRATEGIES, make, option_types, parse_options
+from gradsync.strategies import STRATEGIES, option_types, parse_options
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def no_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_collectives")
 @pytest.mark.parametrize("buffers", ["local", "broadcast", "average"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [name for name, kind in STRATEGIES.items() if not kind.has_servers])
 def test_one_process_makes_no_collective_call(strategy: str, buffers: str):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
@@ -73,7 +72,7 @@ def test_unknown_strategy_shows_the_nearest():
 
 def test_an_unused_parameter_is_refused_by_name_instead_of_hanging():
     model = nn.ModuleDict({"used": nn.Linear(2, 2), "idle": nn.Linear(2, 2)})
-    sync = make("all-reduce", TorchComm(), model, torch.optim.SGD(model.parameters(), 0.1), None, False, {})
+    sync = gradsync.attach(model, torch.optim.SGD(model.parameters(), 0.1), "all-reduce")
     model["used"](torch.ones(1, 2)).sum().backward()
     with pytest.raises(ValueError, match=r"parameter idle\.weight got no gradient.*HINT"):
         sync.step()
@@ -81,7 +80,7 @@ def test_an_unused_parameter_is_refused_by_name_instead_of_hanging():
 
 def test_strategies_without_servers_say_so():
     with pytest.raises(TypeError, match="no server ranks"):
-        STRATEGIES["ddp"](TorchComm()).serve()
+        STRATEGIES["ddp"](Comm()).serve()
 
 
 def test_flat_is_a_view_of_the_memory_whatever_the_strides():

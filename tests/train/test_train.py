@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from gradsync.config import RunConfig
 from gradsync.data.images import Images
 from gradsync.data.loader import Loader
 from gradsync.train import checkpoint, optim
@@ -25,7 +26,7 @@ def test_the_fused_update_is_the_textbook_one(name: str, layout: torch.memory_fo
     ours, plain = model(), model()
     settings = {"lr": 0.1, "weight_decay": 0.01}
     optimizers = [
-        optim.make(name, ours, momentum=0.9, **settings),
+        optim.make(RunConfig(optimizer=name, momentum=0.9, **settings).resolved(), ours),
         torch.optim.SGD(plain.parameters(), momentum=0.9, foreach=False, **settings)
         if name == "sgd"
         else torch.optim.Adam(plain.parameters(), foreach=False, **settings),

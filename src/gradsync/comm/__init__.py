@@ -1,7 +1,8 @@
 """The only code that calls a collective."""
 
 from gradsync.comm import cost
+from gradsync.comm.base import Comm, LostPeer, flat
 from gradsync.comm.cost import Traffic
-from gradsync.comm.torch import TorchComm, flat
+from gradsync.comm.torch import TorchComm
 
-__all__ = ["TorchComm", "Traffic", "cost", "flat"]
+__all__ = ["Comm", "LostPeer", "TorchComm", "Traffic", "cost", "flat"]

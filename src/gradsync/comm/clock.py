@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gradsync.comm.torch import TorchComm
+from gradsync.comm.base import Comm
 
 ROUNDS = 10
 
@@ -27,7 +27,7 @@ class ClockOffset:
     time: float = field(default_factory=time.monotonic)
 
 
-def measure_offset(comm: TorchComm, device: torch.device) -> ClockOffset:
+def measure_offset(comm: Comm, device: torch.device) -> ClockOffset:
     """Called by every rank at the same point of the program."""
     message = torch.zeros(2, dtype=torch.float64, device=comm.carrier(device))
     for peer in range(1, comm.size):
@@ -43,7 +43,7 @@ def measure_offset(comm: TorchComm, device: torch.device) -> ClockOffset:
     return ClockOffset()
 
 
-def ping(comm: TorchComm, message: torch.Tensor, peer: int) -> ClockOffset:
+def ping(comm: Comm, message: torch.Tensor, peer: int) -> ClockOffset:
     begin = time.monotonic()
     comm.send(message, peer)
     comm.receive(message, peer)
@@ -52,7 +52,7 @@ def ping(comm: TorchComm, message: torch.Tensor, peer: int) -> ClockOffset:
     return ClockOffset(answered - (begin + end) / 2, (end - begin) / 2)
 
 
-def pong(comm: TorchComm, message: torch.Tensor) -> None:
+def pong(comm: Comm, message: torch.Tensor) -> None:
     comm.receive(message, 0)
     message[0].item()
     message[0] = time.monotonic()

@@ -10,13 +10,14 @@ from gradsync.data.cifar10 import CIFAR10
 from gradsync.data.files import FileSet, data_folder
 from gradsync.data.images import Images
 from gradsync.data.mnist import MNIST
+from gradsync.data.rows import Parts, ReadRows, Wanted, map_rows
 from gradsync.errors import InputError, unknown
 from gradsync.plugin import call, is_reference
 
 FILE_SETS: dict[str, FileSet] = {"cifar10": CIFAR10, "mnist": MNIST}
 LOADERS = {"cifar10": cifar10.load, "mnist": mnist.load}
 
-__all__ = ["FILE_SETS", "DataSet", "Dataset", "Images", "data_folder", "find_files", "load"]
+__all__ = ["FILE_SETS", "DataSet", "Dataset", "Images", "Parts", "Wanted", "data_folder", "find_files", "load"]
 
 
 class Dataset(Protocol):
@@ -42,19 +43,24 @@ def load(
     *,
     native: tuple[tuple[int, ...], int],
     seed: int = 0,
-    train_samples: int | None = None,
-    test_samples: int | None = None,
+    parts: Parts | None = None,
+    verify: bool = True,
+    read: ReadRows = map_rows,
 ) -> DataSet:
-    """A data set by name. ``native`` is the shape and number of classes of synthetic data."""
+    """A data set by name, as far as ``parts`` want it. ``native``: shape and number of classes of synthetic data.
+
+    ``verify``: check the hashes of files; ``read``: how to get at rows of the training set.
+    """
+    parts = parts or Parts()
     if is_reference(name):
-        return own(name, native[1], train_samples, test_samples)
+        return own(name, native[1], parts.train.samples, parts.test.samples)
     if name == "synthetic":
-        train, test = synthetic.generate(*native, seed, train_samples, test_samples)
+        train, test = synthetic.generate(*native, seed, parts)
         return DataSet(train, test, train.shape, native[1])
     if name not in LOADERS:
         raise unknown("data", name, ["synthetic", *LOADERS], "Your own: package.module:function.")
-    train, test = LOADERS[name]()
-    return DataSet(train.first(train_samples), test.first(test_samples), train.shape, 10)
+    train, test = LOADERS[name](parts, verify, read)
+    return DataSet(train, test, train.shape, 10)
 
 
 def find_files(name: str) -> FileSet:

@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from gradsync.data.files import Download, FileSet, Part, Source, check, places
 from gradsync.data.images import Images
+from gradsync.data.rows import Labels, Parts, Planes, ReadRows, RowFile, Rows, Wanted, map_rows
 
 MEAN = (125.3 / 255, 123.0 / 255, 113.9 / 255)
 STD = (63.0 / 255, 62.1 / 255, 66.7 / 255)
 PADDING = 4
+ROW_BYTES = 1 + 3 * 32 * 32
 
 CONTENTS = {
     "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
@@ -78,7 +79,9 @@ def locate(folder: Path) -> Source | None:
         for name, ending, (archive, md5), decode in FORMS:
             files = {part: place / name / f"{part}{ending}" for part in CONTENTS}
             if all(path.is_file() for path in files.values()):
-                return Source(place / name, name, partial(read_files, files, decode))
+                return Source(
+                    place / name, name, partial(read_files, files, decode), files if decode is as_is else {}
+                )
             if (place / archive).is_file():
                 members = {f"{name}/{part}{ending}": part for part in CONTENTS}
                 return Source(place / archive, archive, partial(read_archive, place / archive, members, md5, decode))
@@ -116,13 +119,18 @@ CIFAR10 = FileSet(
 )
 
 
-def load() -> tuple[Images, Images]:
-    parts = CIFAR10.read()
-    train = images(b"".join(parts[name] for name in sorted(parts) if name != "test_batch"), PADDING)
-    return train, images(parts["test_batch"])
+def load(parts: Parts = Parts(), verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
+    files = CIFAR10.files(verify=verify)
+    train = [row_file(files[name]) for name in sorted(files) if name != "test_batch"]
+    return images(train, parts.train, read, PADDING), images([row_file(files["test_batch"])], parts.test)
 
 
-def images(rows: bytes, padding: int = 0) -> Images:
-    table = torch.from_numpy(np.frombuffer(rows, np.uint8).reshape(-1, 1 + 3 * 32 * 32).copy())
-    pixels = table[:, 1:].view(-1, 3, 32, 32).permute(0, 2, 3, 1).contiguous()
-    return Images(pixels, table[:, 0].long(), MEAN, STD, padding)
+def row_file(content: Path | bytes) -> RowFile:
+    size = content.stat().st_size if isinstance(content, Path) else len(content)
+    return RowFile(content, 0, ROW_BYTES, size // ROW_BYTES)
+
+
+def images(files: list[RowFile], wanted: Wanted, read: ReadRows = map_rows, padding: int = 0) -> Images:
+    count, begin, end = wanted.of(sum(file.count for file in files))
+    rows = Rows(files, begin, end, read)
+    return Images(Planes(rows, count, slice(1, None), (32, 32, 3)), Labels(rows, count, 0), MEAN, STD, padding)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -37,6 +38,8 @@ class Source:
     path: Path
     form: str
     read: Callable[[], Iterator[Part]]
+    plain: dict[str, Path] = field(default_factory=dict)
+    """part -> the file that holds its content and nothing else, where there are such files"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,31 @@ class FileSet:
             )
         return source
 
+    def files(self, folder: Path | None = None, verify: bool = True) -> dict[str, Path | bytes]:
+        """part -> the file with its content, to read from as needed. What is packed is unpacked once.
+
+        Without ``verify`` the hashes are taken to be right: somebody has just looked.
+        """
+        source = self.find(folder)
+        if source.plain:
+            if verify:
+                for name, path in source.plain.items():
+                    check_file(path, name, self.contents[name])
+            return dict(source.plain)
+        unpacked = {name: user_cache_path("gradsync") / "unpacked" / digest for name, digest in self.contents.items()}
+        if all(path.is_file() for path in unpacked.values()):
+            if verify:
+                for name, path in unpacked.items():
+                    check_file(path, name, self.contents[name])
+            return dict(unpacked)
+        contents = self.read(folder)
+        try:
+            for name, path in unpacked.items():
+                write_whole(path, contents[name])
+        except OSError:  # no room or no right to write: it will do from memory
+            return dict(contents)
+        return dict(unpacked)
+
     def read(self, folder: Path | None = None) -> dict[str, bytes]:
         """Every part, each checked against its hash."""
         parts = {}
@@ -82,11 +110,32 @@ class FileSet:
 
 def check(file: Path, name: str, kind: str, expected: str, content: bytes) -> None:
     found = hashlib.new(kind, content, usedforsecurity=False).hexdigest()
+    compare(file, name, kind, expected, found, len(content))
+
+
+def check_file(path: Path, name: str, expected: str) -> None:
+    """Without having it in memory."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+        compare(path, name, "sha256", expected, digest.hexdigest(), file.tell())
+
+
+def compare(file: Path, name: str, kind: str, expected: str, found: str, length: int) -> None:
     if found != expected:
         raise InputError(
             f"{file} is truncated or altered: {kind} of {name} should be {expected}, found {found} "
-            f"({len(content):,} bytes). Delete it and get it again, for instance with `gradsync data fetch`."
+            f"({length:,} bytes). Delete it and get it again, for instance with `gradsync data fetch`."
         )
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Aside, then moved: two processes that unpack at once do no harm."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as aside:
+        aside.write(content)
+    os.replace(aside.name, path)
 
 
 def gunzip(data: bytes) -> bytes:

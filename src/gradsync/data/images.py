@@ -1,4 +1,4 @@
-"""A labelled set of images in memory, and how to make a batch of it: whole tensors, no loop over samples."""
+"""A labelled set of images, and how to make a batch of it: whole tensors, no loop over samples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+from gradsync.data.rows import Samples
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Images:
-    """Pixels as they are on disk; normalised when a batch is made."""
+    """Pixels as they are on disk, or still there; normalised when a batch is made."""
 
-    pixels: Tensor  # uint8, samples × height × width × channels
-    labels: Tensor  # int64
+    pixels: Tensor | Samples  # uint8, samples × height × width × channels
+    labels: Tensor | Samples  # int64
     mean: tuple[float, ...]
     std: tuple[float, ...]
     padding: int = 0  # of random crops in training; 0: no augmentation
@@ -43,11 +45,6 @@ class Images:
     def shape(self) -> tuple[int, ...]:
         _, height, width, channels = self.pixels.shape
         return (channels, height, width)
-
-    def first(self, count: int | None) -> Images:
-        if count is None:
-            return self
-        return Images(self.pixels[:count], self.labels[:count], self.mean, self.std, self.padding)
 
     def batch(
         self, indices: Tensor, augmentation: Augmentation | None = None, dtype: torch.dtype = torch.float32

@@ -1,9 +1,10 @@
 """Which samples, in which order, for which rank; made into batches behind the training's back.
 
-The order of an epoch depends on (seed, epoch) only, and step k takes the k-th run of ``batch_size`` samples of it:
-the same set for any number of workers, each of which takes its part. Augmentation is drawn per place in that
-order, so it is the same too. The last batch of an epoch may be smaller; it is left out only where it has fewer
-samples than there are workers.
+The data set is cut into ``batch_size`` strata, runs of samples that lie one after another. Each is shuffled by
+(seed, epoch), and step k takes the k-th sample of every stratum: the same set for any number of workers. Each of them
+takes the strata of its part, so that in every epoch a rank reads the same 1/N of the data set and nothing else.
+Augmentation is drawn per place in that order, so it is the same too. The last batch of an epoch has those strata that
+are longer by one; it is left out only where it has fewer samples than there are workers.
 """
 
 from __future__ import annotations
@@ -25,8 +26,16 @@ from gradsync.data.seeding import generator
 Item = TypeVar("Item")
 
 
-def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
-    return torch.randperm(count, generator=generator(seed, "order", epoch))
+def epoch_order(count: int, batch_size: int, seed: int, epoch: int) -> Tensor:
+    """All samples in the order of an epoch; within each step, in the order of the data set."""
+    bounds = torch.arange(batch_size + 1) * count // batch_size
+    lengths = bounds.diff()
+    stratum = torch.repeat_interleave(torch.arange(batch_size), lengths)
+    # Shuffled, then brought back into the order of the strata: within each, the shuffle remains.
+    shuffle = torch.randperm(count, generator=generator(seed, "order", epoch))
+    by_stratum = shuffle[stratum[shuffle].argsort(stable=True)]
+    step = torch.arange(count) - bounds[:-1][stratum]
+    return by_stratum[step.argsort(stable=True)]
 
 
 def steps_per_epoch(count: int, batch_size: int, workers: int) -> int:
@@ -38,6 +47,13 @@ def share(start: int, stop: int, rank: int, size: int) -> slice:
     """Rank's part of [start, stop): contiguous, sizes differing by one at most, together everything once."""
     count = stop - start
     return slice(start + count * rank // size, start + count * (rank + 1) // size)
+
+
+def part_of_step(indices: Tensor, start: int, stop: int, count: int, rank: int, size: int) -> slice:
+    """Places of one step whose samples lie in the rank's part of the data set."""
+    bounds = torch.tensor([count * rank // size, count * (rank + 1) // size])
+    first, last = torch.searchsorted(indices[start:stop].contiguous(), bounds).tolist()
+    return slice(start + first, start + last)
 
 
 @dataclass(frozen=True)
@@ -66,12 +82,14 @@ class Loader:
         layout: torch.memory_format = torch.contiguous_format,
         pin: bool = False,
         processes: int = 0,
+        reshuffle: bool = True,
     ) -> None:
         self._samples = samples
         self._batch_size = batch_size
         self._seed = seed
         self._rank, self._size = rank, size
         self._augment = augment
+        self._reshuffle = reshuffle
         self._dtype = dtype
         self._layout = layout
         self._pin = pin
@@ -88,12 +106,12 @@ class Loader:
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """This rank's part of every global batch, in the order of the epoch."""
         count = len(self._samples)
-        order = epoch_order(count, self._seed, epoch)
+        order = epoch_order(count, self._batch_size, self._seed, epoch if self._reshuffle else 1)
         bounds = [
             (start, min(start + self._batch_size, count))
             for start in range(0, self.steps_per_epoch * self._batch_size, self._batch_size)
         ]
-        parts = [share(start, stop, self._rank, self._size) for start, stop in bounds]
+        parts = [part_of_step(order, start, stop, count, self._rank, self._size) for start, stop in bounds]
         draws = None
         if self._augment and isinstance(self._samples, Images) and self._samples.padding:
             draws = Augmentation.draw(count, self._samples.padding, generator(self._seed, "augment", epoch))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from gradsync.data.files import Download, FileSet, Part, Source, gunzip, places
 from gradsync.data.images import Images
+from gradsync.data.rows import Field, Labels, Parts, ReadRows, RowFile, Rows, Wanted, map_rows
 
+LONGEST_HEAD = 4 + 4 * 3
 MEAN, STD = (0.1307,), (0.3081,)
 
 CONTENTS = {
@@ -55,8 +57,9 @@ def locate(folder: Path) -> Source | None:
             data = path.read_bytes()
             yield Part(part, path, gunzip(data) if path.suffix == ".gz" else data)
 
-    paths = list(found.values())
-    return Source(paths[0].parent, "idx.gz" if paths[0].suffix == ".gz" else "idx", read)
+    packed = any(path.suffix == ".gz" for path in found.values())
+    place = next(iter(found.values())).parent
+    return Source(place, "idx.gz" if packed else "idx", read, {} if packed else found)
 
 
 MNIST = FileSet(
@@ -71,18 +74,29 @@ MNIST = FileSet(
 )
 
 
-def load() -> tuple[Images, Images]:
-    parts = MNIST.read()
-    train, test = (
-        Images(idx(parts[f"{name}-images"])[..., None], idx(parts[f"{name}-labels"]).long(), MEAN, STD)
-        for name in ("train", "t10k")
+def load(parts: Parts = Parts(), verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
+    files = MNIST.files(verify=verify)
+    return images(files, "train", parts.train, read), images(files, "t10k", parts.test)
+
+
+def images(files: dict[str, Path | bytes], name: str, wanted: Wanted, read: ReadRows = map_rows) -> Images:
+    pixels, labels = idx(files[f"{name}-images"]), idx(files[f"{name}-labels"])
+    count, begin, end = wanted.of(pixels.count)
+    return Images(
+        Field(Rows([pixels], begin, end, read), count, slice(None), (28, 28, 1)),
+        Labels(Rows([labels], begin, end, read), count, 0),
+        *(MEAN, STD),
     )
-    return train, test
 
 
-def idx(content: bytes) -> torch.Tensor:
+def idx(content: Path | bytes) -> RowFile:
     """An idx file of bytes: two zeros, type 8, number of dimensions, their sizes as big-endian 32-bit numbers."""
-    assert content[:3] == b"\0\0\x08", "not an idx file of bytes"
-    dimensions = content[3]
-    shape = np.frombuffer(content, ">u4", dimensions, offset=4).astype(int)
-    return torch.from_numpy(np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape).copy())
+    if isinstance(content, Path):
+        with open(content, "rb") as file:
+            head = file.read(LONGEST_HEAD)
+    else:
+        head = content[:LONGEST_HEAD]
+    assert head[:3] == b"\0\0\x08", "not an idx file of bytes"
+    dimensions = head[3]
+    count, *shape = np.frombuffer(head, ">u4", dimensions, offset=4).astype(int).tolist()
+    return RowFile(content, 4 + 4 * dimensions, math.prod(shape), count)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from gradsync.data.images import Images
+from gradsync.data.rows import InMemory, Parts, Wanted
 from gradsync.data.seeding import generator
 
 TRAIN_SAMPLES, TEST_SAMPLES = 2560, 512
@@ -21,23 +22,28 @@ GRID = 8  # patterns are this coarse
 CHUNK = 256
 
 
-def generate(
-    shape: tuple[int, ...], classes: int, seed: int, train_samples: int | None, test_samples: int | None
-) -> tuple[Images, Images]:
-    """Train and test sets; the same seed gives the same bits, and more samples begin with the same ones."""
+def generate(shape: tuple[int, ...], classes: int, seed: int, parts: Parts) -> tuple[Images, Images]:
+    """Train and test sets; the same seed gives the same bits, and more samples begin with the same ones.
+
+    Only the samples in ``parts`` are made.
+    """
     channels, height, width = shape
     coarse = torch.randn(2 * classes, channels, GRID, GRID, generator=generator(seed, "patterns"))
     patterns = interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
     room = MOST_BYTES // (channels * height * width) // CHUNK * CHUNK
-    train = make(patterns, train_samples or min(TRAIN_SAMPLES, room), seed, "train")
-    test = make(patterns, test_samples or min(TEST_SAMPLES, room), seed, "test")
+    train = make(patterns, parts.train, min(TRAIN_SAMPLES, room), seed, "train")
+    test = make(patterns, parts.test, min(TEST_SAMPLES, room), seed, "test")
     return train, test
 
 
-def make(patterns: Tensor, count: int, seed: int, part: str) -> Images:
+def make(patterns: Tensor, wanted: Wanted, default: int, seed: int, part: str) -> Images:
+    count, begin, end = wanted.of(wanted.samples or default)
     linear, signed = patterns.chunk(2)
-    chunks, labels = [], []
-    for start in range(0, count, CHUNK):
+    channels = linear.shape[1]
+    chunks = [torch.empty(0, *linear.shape[2:], channels, dtype=torch.uint8)]
+    labels = [torch.empty(0, dtype=torch.int64)]
+    first = begin // CHUNK * CHUNK
+    for start in range(first, end, CHUNK):
         random = generator(seed, part, start)
         label = torch.randint(0, len(linear), (CHUNK,), generator=random)
         sign = torch.randint(0, 2, (CHUNK, 1, 1, 1), generator=random) * 2 - 1
@@ -45,5 +51,8 @@ def make(patterns: Tensor, count: int, seed: int, part: str) -> Images:
         grey = 128 + LINEAR * linear[label] + SIGNED * sign * signed[label] + NOISE * noise
         chunks.append(grey.clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
         labels.append(label)
-    channels = linear.shape[1]
-    return Images(torch.cat(chunks)[:count], torch.cat(labels)[:count], (0.5,) * channels, (0.25,) * channels)
+    mine = slice(begin - first, end - first)
+    pixels, own_labels = torch.cat(chunks)[mine].clone(), torch.cat(labels)[mine].clone()
+    return Images(
+        InMemory(pixels, count, begin), InMemory(own_labels, count, begin), (0.5,) * channels, (0.25,) * channels
+    )

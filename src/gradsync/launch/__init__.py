@@ -7,13 +7,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from gradsync.config import RunConfig
 from gradsync.errors import signal_name
-from gradsync.launch import local
-from gradsync.launch.outcome import Outcome, explain
+from gradsync.launch import independent, local, mpi
+from gradsync.launch.outcome import Outcome, explain, lost_ranks
 from gradsync.record import Run, create_folder, rank_files, rank_rows, write_json
 from gradsync.summary import LAST, summarize
 
@@ -35,7 +36,7 @@ def run(config: RunConfig, watch: Watch = unwatched) -> Run:
 
 
 def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[Run]:
-    """Runs with the same number of workers, one after another in the same processes, which start once.
+    """One run after another. Those that can have the same processes get them: starting takes seconds.
 
     The runs after one that fails get new processes; after an interruption there are none.
     """
@@ -44,13 +45,25 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
         write_json(folder / "config.json", config.to_dict())
     runs: list[Run] = []
     while len(runs) < len(configs):
-        rest = slice(len(runs), None)
-        for folder in folders[rest]:
+        _, group = next(groupby(configs[len(runs) :], lambda config: start_of(config.resolved())))
+        these = slice(len(runs), len(runs) + len(list(group)))
+        for folder in folders[these]:
             forget(folder)
-        runs += run_until_failure(configs[rest], folders[rest], watch)
+        runs += run_until_failure(configs[these], folders[these], watch)
         if runs[-1].stopped_by:
             break
     return runs
+
+
+def start_of(config: RunConfig) -> tuple[Any, ...]:
+    """Two runs for which this is the same can be made by the same processes."""
+    return (launcher(config), config.processes, config.mpiexec)
+
+
+def launcher(config: RunConfig) -> Callable[[RunConfig, Sequence[Path]], Outcome]:
+    if config.launcher == "mpi":
+        return mpi.launch
+    return independent.launch if config.servers else local.launch
 
 
 def forget(folder: Path) -> None:
@@ -65,7 +78,7 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     begin = time.time()
     try:
         with watch(*folders):
-            outcome = local.launch(resolved[0], folders)
+            outcome = launcher(resolved[0])(resolved[0], folders)
     except KeyboardInterrupt as stop:
         outcome = Outcome(signal=signal_name(stop))
     except Exception as error:
@@ -74,14 +87,13 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     runs = []
     with signals_held():
         for config, run_config, folder in zip(configs, resolved, folders, strict=True):
-            assert run_config.workers
-            ranks = rank_rows(folder, run_config.workers, stamps_until=LAST)
-            ends = [row["time"] for rows in ranks for row in rows if row["kind"] == "end"]
+            everyone = rank_rows(folder, run_config.processes, stamps_until=LAST)
+            ends = {n: row["time"] for n, rows in enumerate(everyone) for row in rows if row["kind"] == "end"}
             others_to_come = folder != folders[-1]
-            completed = len(ends) == len(ranks) and (others_to_come or outcome == Outcome())
-            end = max(ends) if completed else ended
-            reason = None if completed else explain(outcome, ranks, folder)
-            summary = summarize(run_config, ranks, reason, end - begin)
+            completed = len(ends) + len(outcome.lost) == len(everyone) and (others_to_come or outcome.went_well)
+            end = max(ends.values()) if completed else ended
+            reason = None if completed else explain(outcome, everyone, folder)
+            summary = summarize(run_config, everyone, reason, end - begin, lost_ranks(outcome, everyone))
             write_json(folder / "summary.json", summary)
             runs.append(Run(folder, config.to_dict(), summary))
             if not completed:

@@ -1,120 +1,55 @@
-"""Processes on this machine, started and watched by torch's elastic agent."""
+"""Processes on this machine, started and watched by torch's elastic agent: if one fails, all end."""
 
 from __future__ import annotations
 
 import logging
-import os
-import platform
-import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome
-from gradsync.record import log_file, rank_file, read_rows
-
-LOOPBACK = "127.0.0.1"
-SHUTDOWN_SECONDS = "2"  # from asking the remaining ranks to end until they are killed
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from gradsync.launch.processes import (
+    LOOPBACK,
+    end_sessions,
+    environment,
+    handled_signals,
+    rank_environment,
+    rank_logs,
+    restored_signals,
+)
 
 
 def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
-    """Start ``config.workers`` ranks for these runs and wait. If one fails, the agent ends the others."""
-    from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs, SignalException
+    """Start the ranks for these runs and wait. If one fails, the agent ends the others."""
+    from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher import LaunchConfig, elastic_launch
 
-    class RankLogs(LogsSpecs):
-        """What ranks print goes to logs/rank-N.out and .err in the run folder."""
-
-        def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
-            files = {
-                stream: {local: str(log_file(folder, int(env["RANK"]), stream)) for local, env in envs.items()}
-                for stream in ("out", "err")
-            }
-            return LogsDest(stdouts=files["out"], stderrs=files["err"], error_files=dict.fromkeys(envs, ""))
-
-        @property
-        def root_log_dir(self) -> str:
-            return str(folder / "logs")
-
     folder = folders[0]  # a rank that goes on to the next run prints into that one's logs
-    (folder / "logs").mkdir(exist_ok=True)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
-    assert config.workers
     with restored_signals(), environment(rank_environment(config)):
         agent = elastic_launch(
             LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
-                nproc_per_node=config.workers,
+                nproc_per_node=config.processes,
                 run_id=uuid.uuid4().hex,
                 rdzv_backend="c10d",
                 rdzv_endpoint=f"{LOOPBACK}:0",  # any free port: two runs at once do not meet
                 local_addr=LOOPBACK,
                 max_restarts=0,
-                logs_specs=RankLogs(),
-                signals_to_handle=",".join(item.name for item in SIGNALS if signal.getsignal(item) != signal.SIG_IGN),
+                logs_specs=rank_logs(folder),
+                signals_to_handle=handled_signals(),
             ),
             sys.executable,
         )
         try:
             agent("-m", "gradsync.worker", *map(str, folders))
         except ChildFailedError as error:
-            end_sessions(folder, config.workers)
+            end_sessions(folder, config.processes)
             return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})
         except SignalException as stopped:
             return Outcome(signal=stopped.sigval.name)
     return Outcome()
-
-
-def end_sessions(folder: Path, workers: int) -> None:
-    """A rank killed outright leaves its loader processes behind; each rank leads a session of its own."""
-    for rank in range(workers):
-        for row in islice(read_rows(rank_file(folder, rank)), 1):
-            if row["kind"] != "start":
-                continue  # it failed before it had children
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(row["pid"], signal.SIGKILL)
-
-
-def rank_environment(config: RunConfig) -> dict[str, str]:
-    """What the ranks inherit, unless the user has set it."""
-    variables = {
-        # Otherwise every thread of a rank, not only the training one, starts a team as large as the machine.
-        "OMP_NUM_THREADS": str(config.threads),
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": SHUTDOWN_SECONDS,
-    }
-    library, version = platform.libc_ver()
-    if library == "glibc" and tuple(map(int, version.split("."))) >= (2, 36):  # older ones refuse such a threshold
-        # glibc gives large blocks back to the kernel at every step and faults them in again at the next: 6,000 to
-        # 11,000 page faults and about 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
-        variables |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
-    return variables
-
-
-@contextmanager
-def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set for the processes started in the block."""
-    before = dict(os.environ)
-    os.environ.update({name: value for name, value in variables.items() if name not in before})
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextmanager
-def restored_signals() -> Iterator[None]:
-    """The agent installs its own handlers and leaves them behind."""
-    before = {item: signal.getsignal(item) for item in SIGNALS}
-    try:
-        yield
-    finally:
-        for item, handler in before.items():
-            signal.signal(item, handler)

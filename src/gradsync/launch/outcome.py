@@ -22,11 +22,18 @@ class Outcome:
     exit_codes: dict[int, int] = field(default_factory=dict)
     """rank -> exit code of those that failed by themselves; negative: killed by that signal"""
 
+    lost: dict[int, int] = field(default_factory=dict)
+    """The same of those the run went on without."""
+
     signal: str | None = None
     """The signal that told us to stop."""
 
     failure: Exception | None = None
     """The launcher itself failed."""
+
+    @property
+    def went_well(self) -> bool:
+        return not (self.exit_codes or self.signal or self.failure)
 
 
 def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str, Any] | None:
@@ -60,6 +67,16 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         "traceback": row["traceback"],
         "log": last_lines(folder, rank),
     }
+
+
+def lost_ranks(outcome: Outcome, ranks: list[list[Row]]) -> list[dict[str, Any]]:
+    """The workers that went while the others went on, as they go into summary.json."""
+    found = []
+    for rank, exit_code in sorted(outcome.lost.items()):
+        error = first(ranks[rank], "error")
+        message = f"{error['type']}: {error['message']}" if error else died(exit_code)
+        found.append({"rank": rank, "steps": len(of_kind(ranks[rank], "step")), "message": message})
+    return found
 
 
 def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:

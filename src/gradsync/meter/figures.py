@@ -36,7 +36,8 @@ def network(rows: list[Row], host: list[Row]) -> dict[str, Any] | None:
     if len(host) < 2 or host[0]["sent_bytes"] is None:
         return None
     # A rank that was killed has no last sample: only the steps before the last one it has are in the count.
-    steps = sum(row["kind"] == "step" and row["begin"] + row["seconds"] <= host[-1]["time"] for row in rows)
+    unit = "push" if start.get("role") == "server" else "step"
+    steps = sum(row["kind"] == unit and row["begin"] + row["seconds"] <= host[-1]["time"] for row in rows)
     counted = {name: host[-1][name] - host[0][name] for name in NETWORK}
     per_step = start.get("wire_bytes")
     expected = {name: each * steps for name, each in zip(NETWORK, per_step, strict=True)} if per_step else None

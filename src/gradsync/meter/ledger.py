@@ -3,8 +3,8 @@
 The parts of a step on the training thread:
 
     data  copy  forward  backward  optimizer    the phases of those names
-    wait   from my arrival at a collective to the last rank's arrival
-    wire   from then to the end of the collective
+    wait   from my arrival at a collective to the last rank's arrival; for a server's answer until it begins to come
+    wire   from then to the end of the collective, or of the message
     other  everything else: averaging, packing, clearing gradients, writing the record
 
 Beside them ``hidden_comm``: communication that ran while the training thread computed. wait + wire + hidden_comm is
@@ -88,8 +88,10 @@ def last_arrivals(ranks: Iterable[Step]) -> dict[int, float]:
 
 
 def arrival(item: Collective, arrivals: dict[int, float]) -> float:
-    """When all were there: never before this rank was."""
-    return item.start if item.number is None else max(item.start, arrivals.get(item.number, item.start))
+    """When all were there: never before this rank was. A server sends its header when its answer is ready."""
+    if item.number is None:
+        return item.end if (item.operation, item.kind) == ("receive", "control") else item.start
+    return max(item.start, arrivals.get(item.number, item.start))
 
 
 def part_of(phase: str) -> str:

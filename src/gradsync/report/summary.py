@@ -48,8 +48,7 @@ def figures_so_far(run: Run) -> dict[str, Any]:
     """What an unfinished run has written, summed up. Settings this version does not know are left aside."""
     known = {item.name for item in fields(RunConfig)}
     config = RunConfig(**{name: value for name, value in run.config.items() if name in known}).resolved()
-    assert config.workers
-    return summarize(config, rank_rows(run.folder, config.workers, stamps_until=LAST), None, 0.0)
+    return summarize(config, rank_rows(run.folder, config.processes, stamps_until=LAST), None, 0.0)
 
 
 def runs_table(runs: list[Run], width: int = 160) -> Table:

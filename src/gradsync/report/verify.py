@@ -19,7 +19,13 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     work = f"{config.model}, {length} of {config.batch_size} samples in {config.precision}"
     table = plain_table(f"{work}, against one process")
     table.add_column("strategy", overflow="fold")
+    with_servers = any(item.servers for item in findings)
+    transports = len({item.transport for item in findings}) > 1
     table.add_column("work-\ners", justify="right")
+    if with_servers:
+        table.add_column("ser-\nvers", justify="right")
+    if transports:
+        table.add_column("trans-\nport")
     table.add_column("largest\ndistance", justify="right")
     table.add_column("same bits on\nall ranks")
     table.add_column("verdict")
@@ -28,6 +34,8 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
         table.add_row(
             escape(item.strategy),
             str(item.workers),
+            *([str(item.servers or NOTHING)] if with_servers else []),
+            *([item.transport] if transports else []),
             NOTHING if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
             YES[item.same_bits],
             item.verdict,
@@ -37,11 +45,15 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     return table
 
 
+def over(item: Finding) -> str:
+    return f" over {item.transport}" if item.transport != "auto" else ""
+
+
 def conclusion(findings: Sequence[Finding]) -> str:
     """One sentence."""
     bad = [item for item in findings if item.verdict in ("wrong", "failed")]
     if bad:
-        names = ", ".join(f"{item.strategy} on {item.workers}" for item in bad)
+        names = ", ".join(f"{item.strategy} on {item.workers}{over(item)}" for item in bad)
         return f"{len(bad)} of {len(findings)} do not compute the model of one process: {names}."
     by_design = sum(item.verdict == "approximate by design" for item in findings)
     rest = f"; {by_design} are approximate by design, which is no pass" if by_design else ""

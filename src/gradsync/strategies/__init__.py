@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import atexit
 import inspect
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from gradsync import world
-from gradsync.comm import TorchComm
+from gradsync.comm import Comm, TorchComm
 from gradsync.config import Buffers
 from gradsync.errors import InputError, unknown
 from gradsync.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.strategies import sync_batchnorm
 from gradsync.strategies.all_reduce import AllReduce
-from gradsync.strategies.base import Strategy
+from gradsync.strategies.base import Roles, Strategy
 from gradsync.strategies.bucketed import Bucketed
+from gradsync.strategies.data_parallel import DataParallel
 from gradsync.strategies.ddp import DDP
 from gradsync.strategies.gather_scatter import GatherScatter
 from gradsync.strategies.local import Local
 from gradsync.strategies.none import NoAgreement
+from gradsync.strategies.ps_async import PsAsync
+from gradsync.strategies.ps_sync import PsSync
 from gradsync.strategies.reduce_broadcast import ReduceBroadcast
 from gradsync.strategies.ring import Ring
 
@@ -34,10 +37,13 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "ring": Ring,
     "bucketed": Bucketed,
     "ddp": DDP,
+    "data-parallel": DataParallel,
+    "ps-sync": PsSync,
+    "ps-async": PsAsync,
     "none": NoAgreement,
 }
 
-__all__ = ["STRATEGIES", "Strategy", "attach", "make", "option_types", "parse_options"]
+__all__ = ["STRATEGIES", "Roles", "Strategy", "attach", "attached", "construct", "option_types", "parse_options"]
 
 
 def attach(
@@ -47,42 +53,43 @@ def attach(
     *,
     buffers: Buffers | None = None,
     sync_bn: bool = False,
+    replicas: int = 1,
     **options: Any,
 ) -> Strategy:
     """The library form: joins the world torchrun started, and returns the object to call and to step.
 
     sync = gradsync.attach(model, optimizer, strategy="all-reduce")
     loss = criterion(sync(x), y); loss.backward(); sync.step()
+
+    ``replicas`` is for data-parallel, which has them in one process.
     """
+    if find(strategy).has_servers:
+        raise InputError(f"{strategy} needs server processes, which `gradsync train --strategy {strategy}` starts.")
     here = world.current()
     parameter = next(model.parameters(), None)
     if world.join(here, torch.device("cpu") if parameter is None else parameter.device):
         atexit.register(world.leave)
-    return make(strategy, TorchComm(here.rank, here.size), model, optimizer, buffers, sync_bn, options)
+    comm = TorchComm(here.rank, here.size)
+    sync = construct(strategy, comm, buffers, options, Roles(workers=replicas))
+    return attached(sync, model, optimizer, sync_bn)
 
 
-def make(
-    name: str,
-    comm: TorchComm,
-    model: nn.Module,
-    optimizer: Optimizer,
-    buffers: Buffers | None,
-    sync_bn: bool,
-    options: dict[str, Any],
-) -> Strategy:
-    """A strategy attached to a model, in a world that has been joined."""
-    sync = construct(name, comm, buffers, options)
+def attached(sync: Strategy, model: nn.Module, optimizer: Optimizer, sync_bn: bool) -> Strategy:
+    """In a world that has been joined."""
     if sync_bn:
-        model = sync_batchnorm.convert(model, comm)
+        model = sync_batchnorm.convert(model, sync.comm)
     sync.attach(model, optimizer)
     return sync
 
 
-def construct(name: str, comm: TorchComm, buffers: Buffers | None, options: dict[str, Any]) -> Strategy:
+def construct(
+    name: str, comm: Comm, buffers: Buffers | None, options: dict[str, Any], roles: Roles | None = None
+) -> Strategy:
     """Not attached yet. What a strategy of the user's raises is shown with its traceback and none of ours."""
     kind = find(name)
+    with_roles = {"roles": roles} if kind.takes_roles else {}
     try:
-        return kind(comm, buffers=buffers, **parse_options(name, options))
+        return kind(comm, buffers=buffers, **with_roles, **parse_options(name, options))
     except Exception as error:
         if isinstance(error, InputError) or not is_reference(name):
             raise
@@ -111,12 +118,16 @@ def option_types(name: str) -> dict[str, type]:
     hints = get_type_hints(constructor)
     keywords = [p.name for p in inspect.signature(constructor).parameters.values() if p.kind is p.KEYWORD_ONLY]
     return {
-        keyword.replace("_", "-"): plain_type(hints.get(keyword, str)) for keyword in keywords if keyword != "buffers"
+        keyword.replace("_", "-"): plain_type(hints.get(keyword, str))
+        for keyword in keywords
+        if keyword not in ("buffers", "roles")
     }
 
 
 def plain_type(hint: Any) -> type:
     """float of ``float | None``: None is for an option that is not given."""
+    if get_origin(hint) is Literal:
+        return hint
     return next((kind for kind in get_args(hint) if kind is not type(None)), hint)
 
 
@@ -134,6 +145,10 @@ def parse_options(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def parse_value(option: str, value: Any, kind: type) -> Any:
     text = str(value)
+    if get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+        raise InputError(f"--options.{option} is {text}: it must be {' or '.join(get_args(kind))}.")
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:

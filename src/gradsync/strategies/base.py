@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gradsync.comm import TorchComm, Traffic
+from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
 from gradsync.strategies.buffers import BufferSync
 from gradsync.strategies.sync_batchnorm import SyncBatchNorm
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Workers are ranks 0 to ``workers`` − 1; servers are the given ranks, which may be those of workers."""
+
+    workers: int = 1
+    servers: tuple[int, ...] = (0,)
+    updates: int = 1
+    """How many updates of the parameters the run is planned to have."""
 
 
 class Strategy:
@@ -25,10 +38,25 @@ class Strategy:
     lossy: ClassVar[bool] = False
     """N workers compute something else than one, by design: ``verify`` gives a distance and no pass."""
 
+    asynchronous: ClassVar[bool] = False
+    """Several workers compute something else than one, by design, and end at their own times; one does not."""
+
+    takes_roles: ClassVar[bool] = False
+    """The workers are not simply the ranks: the constructor also takes ``roles``."""
+
+    has_servers: ClassVar[bool] = False
+
+    start_same = True
+    """Whether every rank begins with rank 0's parameters and buffers; otherwise it keeps its own."""
+
+    is_worker = True
+    finished = False
+    """A server has told this worker that the run is over."""
+
     loss_scale = 1.0
     """What the loss must be multiplied by before backward; other than 1 only in runs that are measured."""
 
-    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None) -> None:
+    def __init__(self, comm: Comm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm
         self.buffers: Buffers = buffers or self.default_buffers
         self.model: nn.Module
@@ -37,11 +65,12 @@ class Strategy:
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         """Give every rank the parameters and buffers of rank 0; return what to call forward on."""
         self.model, self.optimizer = model, optimizer
-        with torch.no_grad():
-            for parameter in model.parameters():
-                self.comm.broadcast(parameter, kind="parameters")
-            for buffer in model.buffers():
-                self.comm.broadcast(buffer, kind="buffers")
+        if self.start_same:
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    self.comm.broadcast(parameter, kind="parameters")
+                for buffer in model.buffers():
+                    self.comm.broadcast(buffer, kind="buffers")
         self._buffer_sync = BufferSync(model, self.comm, self.buffers)
         self._trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         self._forward = model
@@ -63,6 +92,20 @@ class Strategy:
         phase("other")
         self._buffer_sync()
         self.optimizer.zero_grad()
+
+    def accumulating(self) -> AbstractContextManager[object]:
+        """Around forward and backward of all but the last piece of a batch: gradients add up, nothing is sent."""
+        return nullcontext()
+
+    def finish(self) -> None:
+        """After the last step."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the record should hold of this step beside what everybody's does."""
+        return {}
+
+    def record_into(self, note: Callable[..., None]) -> None:
+        """Where a server puts what it has to tell: a kind, and values by name."""
 
     def gradient_traffic(self, count: int) -> Traffic | None:
         """Bytes this rank sends and receives to agree on ``count`` bytes of gradients; None: not known."""

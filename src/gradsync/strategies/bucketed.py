@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from torch import Tensor, nn
 from torch.futures import Future
 from torch.optim import Optimizer
 
-from gradsync.comm import TorchComm, Traffic, cost
+from gradsync.comm import Comm, Traffic, cost
 from gradsync.config import Buffers
 from gradsync.errors import InputError
 from gradsync.strategies.base import Strategy
@@ -30,11 +32,10 @@ class Bucketed(Strategy):
 
     default_buffers = "broadcast"
 
-    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None, bucket_mb: float = 25.0) -> None:
+    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, bucket_mb: float = 25.0) -> None:
         super().__init__(comm, buffers=buffers)
-        if not bucket_mb > 0:
-            raise InputError(f"--options.bucket-mb is {bucket_mb}: it must be more than 0.")
-        self.bucket_mb = bucket_mb
+        self.bucket_mb = positive_size(bucket_mb)
+        self._holding_back = False
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         forward = super().attach(model, optimizer)
@@ -52,7 +53,17 @@ class Bucketed(Strategy):
         self._missing = [len(packed.parameters) for packed in self._buckets]
         self._sent: list[Future[Tensor]] = []
 
+    @contextmanager
+    def accumulating(self) -> Iterator[None]:
+        self._holding_back = True
+        try:
+            yield
+        finally:
+            self._holding_back = False
+
     def _ready(self, parameter: nn.Parameter) -> None:
+        if self._holding_back:
+            return
         bucket = self._bucket_of[parameter]
         if self._missing[bucket] == 0:
             raise ValueError("bucketed has sent these gradients already: call step after each backward.")
@@ -76,6 +87,15 @@ class Bucketed(Strategy):
 
     def gradient_traffic(self, count: int) -> Traffic:
         return cost.all_reduce(self.comm.size, count)
+
+
+Size = TypeVar("Size", float, float | None)
+
+
+def positive_size(bucket_mb: Size) -> Size:
+    if bucket_mb is not None and not bucket_mb > 0:
+        raise InputError(f"--options.bucket-mb is {bucket_mb}: it must be more than 0.")
+    return bucket_mb
 
 
 def buckets(parameters: list[nn.Parameter], bucket_mb: float) -> Iterator[list[nn.Parameter]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from gradsync.comm import TorchComm, Traffic, cost, flat
+from gradsync.comm import Comm, Traffic, cost, flat
 from gradsync.config import Buffers
 from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 
@@ -21,7 +21,7 @@ from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 class BufferSync:
     """Call after each step. Buffers that are the same on all ranks anyway are left alone."""
 
-    def __init__(self, model: nn.Module, comm: TorchComm, mode: Buffers) -> None:
+    def __init__(self, model: nn.Module, comm: Comm, mode: Buffers) -> None:
         synchronized = {
             id(buffer) for part in model.modules() if isinstance(part, SyncBatchNorm) for buffer in part.buffers()
         }

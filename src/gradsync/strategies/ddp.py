@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from torch import nn
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from gradsync.comm import TorchComm, Traffic, cost
+from gradsync.comm import Comm, Traffic, cost
 from gradsync.config import Buffers
-from gradsync.errors import InputError
 from gradsync.strategies.base import Strategy
+from gradsync.strategies.bucketed import positive_size
 
 
 class DDP(Strategy):
@@ -24,11 +26,9 @@ class DDP(Strategy):
 
     default_buffers = "broadcast"
 
-    def __init__(self, comm: TorchComm, *, buffers: Buffers | None = None, bucket_mb: float | None = None) -> None:
+    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, bucket_mb: float | None = None) -> None:
         super().__init__(comm, buffers=buffers)
-        if bucket_mb is not None and not bucket_mb > 0:
-            raise InputError(f"--options.bucket-mb is {bucket_mb}: it must be more than 0.")
-        self.bucket_mb = bucket_mb
+        self.bucket_mb = positive_size(bucket_mb)
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         super().attach(model, optimizer)
@@ -41,13 +41,16 @@ class DDP(Strategy):
                 init_sync=False,  # done
             )
             if self.comm.meter.on:
-                # With a hook, averaging is the hook's work, and costs a pass over all gradients: some percent of a
-                # vgg11 step. Half of a loss gives half of each gradient, to the bit, for nothing; a third does not.
+                # With a hook, averaging is the hook's work, and costs a pass over all gradients. Half of a loss gives
+                # half of each gradient, to the bit, for nothing; a third does not.
                 if self.comm.size & (self.comm.size - 1) == 0:
                     self.loss_scale = 1.0 / self.comm.size
                 ddp.register_comm_hook(self, all_reduce_stamped)
             self._forward = ddp
         return self._forward
+
+    def accumulating(self) -> AbstractContextManager[object]:
+        return self._forward.no_sync() if isinstance(self._forward, DistributedDataParallel) else nullcontext()
 
     def gradient_traffic(self, count: int) -> Traffic:
         return cost.all_reduce(self.comm.size, count)

@@ -31,7 +31,7 @@ class GatherScatter(Strategy):
             return
         for gradient in gradients:
             rows = self._rows(gradient)
-            self.comm.gather(gradient, rows.unbind())
+            self.comm.gather(gradient, rows)
             mean = rows.sum(0).div_(self.comm.size)
             self.comm.scatter(gradient, [mean] * self.comm.size)
 

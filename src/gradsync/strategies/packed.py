@@ -1,4 +1,4 @@
-"""Gradients in one block of memory, so that they travel as one message and come back without a copy."""
+"""Gradients or parameters in one block of memory, so that they travel as one message and come back without a copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Packed:
-    """A flat block with a place for the gradient of each parameter, in the order given."""
+    """A flat block with a place for each parameter or its gradient, in the order given."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         self.block = parameters[0].new_zeros(sum(parameter.numel() for parameter in parameters))
@@ -30,6 +30,12 @@ class Packed:
         """The places become the gradients."""
         for parameter, place in self._places.items():
             parameter.grad = place
+
+    def hold_parameters(self) -> None:
+        """The places become the memory of the parameters."""
+        for parameter, place in self._places.items():
+            place.copy_(parameter.data)
+            parameter.data = place
 
 
 def same_kind(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:

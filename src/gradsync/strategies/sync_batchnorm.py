@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from gradsync.comm import TorchComm, Traffic, cost
+from gradsync.comm import Comm, Traffic, cost
 
 
 class SyncBatchNorm(_BatchNorm):
     """A BatchNorm layer that knows its peers. Made by ``convert``; evaluation is plain BatchNorm."""
 
-    def __init__(self, layer: _BatchNorm, comm: TorchComm) -> None:
+    def __init__(self, layer: _BatchNorm, comm: Comm) -> None:
         super().__init__(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         self.comm = comm
         # The optimizer already holds these parameters, so the layer takes over the very same objects.
@@ -64,7 +64,7 @@ class SyncBatchNorm(_BatchNorm):
 
 class _Normalize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, eps: float, comm: TorchComm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, eps: float, comm: Comm) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         others = [dim for dim in range(x.dim()) if dim != 1]
         wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
         variance, mean = torch.var_mean(wide, others, correction=0)
@@ -98,7 +98,7 @@ def per_channel(vector: Tensor, like: Tensor) -> Tensor:
     return vector.to(like.dtype).view(1, -1, *[1] * (like.dim() - 2))
 
 
-def convert(model: nn.Module, comm: TorchComm) -> nn.Module:
+def convert(model: nn.Module, comm: Comm) -> nn.Module:
     """Replace every BatchNorm layer; parameters stay the same objects."""
     if isinstance(model, _BatchNorm):
         return SyncBatchNorm(model, comm)

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from gradsync import launch
-from gradsync.config import RunConfig, Settings, check_split
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, check_split
 from gradsync.errors import InputError
 from gradsync.record import Run, create_folder, write_json
 
@@ -23,6 +24,7 @@ EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
 BATCH, STEPS = 24, 20
 NEGLIGIBLE = 1e-6  # of the largest number in the model: a parameter that small is compared with this instead
 FILE = "verify.json"
+NO_DDP = ("mpi", "ddp")
 
 
 @dataclass(kw_only=True)
@@ -37,6 +39,12 @@ class VerifyConfig(Settings):
 
     workers: tuple[int, ...] = (2, 3, 4)
     """How many workers, for instance 2,3,4."""
+
+    servers: tuple[int, ...] = (1,)
+    """For strategies with parameter servers: how many of these, for instance 1,2."""
+
+    transport: tuple[Transport, ...] = ("auto",)
+    """What carries the messages: for instance gloo,mpi (ddp is left out over mpi)."""
 
     steps: int | None = None
     """Steps to train before comparing. Default: 20, unless --epochs is given."""
@@ -57,6 +65,10 @@ class VerifyConfig(Settings):
         super().__post_init__()
         if not self.workers or min(self.workers) < 1:
             raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
+        if not self.servers or min(self.servers) < 1:
+            raise InputError(f"--servers is {','.join(map(str, self.servers))}: each must be 1 or more.")
+        if self.launcher:
+            raise InputError("verify chooses the launcher itself: give it the --transport, for instance gloo,mpi.")
         if self.tensorboard:
             raise InputError("verify writes no event files: use --tensorboard with train or compare.")
         if self.batch_per_worker:
@@ -69,10 +81,26 @@ class VerifyConfig(Settings):
         for workers in self.workers:
             check_split(self.batch_size, workers)
 
-    def run(self, strategy: str, workers: int) -> RunConfig:
+    def run(
+        self, strategy: str, workers: int, servers: int | None = None, transport: Transport = "auto"
+    ) -> RunConfig:
         """One of the runs to compare."""
         shared: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(Settings)}
-        return RunConfig(**shared | {"save_model": True}, strategy=strategy, workers=workers)
+        shared |= {"save_model": True, "servers": servers, "transport": transport}
+        return RunConfig(**shared, strategy=strategy, workers=workers)
+
+    def runs(self, strategies: Iterable[str]) -> list[RunConfig]:
+        """All of them, those that can have the same processes beside each other."""
+        found = []
+        for transport in self.transport:
+            for workers in self.workers:
+                plain = [name for name in strategies if name not in (*WITH_SERVERS, *ONE_PROCESS)]
+                found += [self.run(name, workers, None, transport) for name in plain if (transport, name) != NO_DDP]
+                for servers in self.servers:
+                    served = [name for name in strategies if name in WITH_SERVERS]
+                    found += [self.run(name, workers, servers, transport) for name in served]
+        alone = [name for name in strategies if name in ONE_PROCESS]
+        return found + [self.run(name, workers) for name in alone for workers in self.workers]
 
 
 @dataclass(frozen=True)
@@ -81,6 +109,8 @@ class Finding:
 
     strategy: str
     workers: int
+    servers: int
+    transport: str
     distance: float | None
     """The largest difference in any parameter tensor, relative to the largest number in it."""
 
@@ -93,6 +123,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a strategy says of itself: not meant to be equal at all, or not with several workers."""
+
+    lossy: bool = False
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """What has to be known of the model to compare two of it."""
 
@@ -102,9 +140,9 @@ class ModelFacts:
 
 
 def verify(
-    config: VerifyConfig, strategies: dict[str, bool], model: ModelFacts, watch: launch.Watch
+    config: VerifyConfig, strategies: dict[str, Claim], model: ModelFacts, watch: launch.Watch
 ) -> tuple[Path, list[Finding]]:
-    """Run everything and write verify.json. ``strategies``: name -> whether it is lossy by design."""
+    """Run everything and write verify.json. ``strategies``: what each claims to be."""
     folder = create_folder(Path(config.out), "verify")
     config = replace(config, out=str(folder))
     reference = launch.run(config.run("local", 1), watch)
@@ -112,11 +150,10 @@ def verify(
     if reference.status != "completed":
         return folder, [failed(reference)]
     found: list[Finding] = []
-    for workers in config.workers:
-        for run in launch.run_in_turn([config.run(name, workers) for name in strategies], watch):
-            stop_if_interrupted(run)
-            lossy = strategies[run.config["strategy"]]
-            found.append(compare(run, reference, model, lossy) if run.status == "completed" else failed(run))
+    for run in launch.run_in_turn(config.runs(strategies), watch):
+        stop_if_interrupted(run)
+        claim = strategies[run.config["strategy"]]
+        found.append(compare(run, reference, model, claim) if run.status == "completed" else failed(run))
     write_json(folder / FILE, [asdict(item) for item in found])
     return folder, found
 
@@ -131,16 +168,24 @@ def failed(run: Run) -> Finding:
     error = run.summary["error"]
     where = f"rank {error['rank']}: " if error["rank"] is not None else ""
     differs = f"{where}{error['type']}: {error['message']}"
-    return Finding(run.config["strategy"], run.summary["world_size"], None, None, differs, "failed", str(run.folder))
+    return Finding(*setting(run), None, None, differs, "failed", str(run.folder))
 
 
-def compare(run: Run, reference: Run, model: ModelFacts, lossy: bool) -> Finding:
+def setting(run: Run) -> tuple[str, int, int, str]:
+    config = RunConfig(**run.config).resolved()
+    assert config.strategy and config.workers and config.servers is not None
+    return config.strategy, config.workers, config.servers, config.transport
+
+
+def compare(run: Run, reference: Run, model: ModelFacts, claim: Claim) -> Finding:
     assert run.summary
     ranks, workers = run.summary["ranks"], run.summary["world_size"]
+    lossy = claim.lossy or (claim.asynchronous and workers > 1)
     distance = parameter_distance(run.folder, reference.folder, model.parameters)
     same_bits = len({rank["parameters_sha256"] for rank in ranks}) == 1
     same_statistics = len({rank["buffers_sha256"] for rank in ranks}) == 1
-    by_design = (["lossy by design"] if lossy else []) + (model.by_share if workers > 1 else [])
+    by_design = ["lossy by design"] if claim.lossy else ["every gradient is an update of its own"] if lossy else []
+    by_design += model.by_share if workers > 1 else []
     rounding = EPSILON[run.config["precision"]] ** 0.5  # half the digits: mistakes are far larger
     verdict = judge(distance, same_bits, rounding, lossy, by_share=bool(by_design))
     notes = by_design if verdict == "approximate by design" else []
@@ -150,7 +195,7 @@ def compare(run: Run, reference: Run, model: ModelFacts, lossy: bool) -> Finding
         notes = [*notes, "the parameters are not those of one process"]
     if not same_statistics:
         notes = [*notes, "each rank keeps BatchNorm statistics of its own (--buffers)"]
-    return Finding(run.config["strategy"], workers, distance, same_bits, "; ".join(notes), verdict, str(run.folder))
+    return Finding(*setting(run), distance, same_bits, "; ".join(notes), verdict, str(run.folder))
 
 
 def judge(distance: float, same_bits: bool, rounding: float, lossy: bool, by_share: bool) -> Verdict:

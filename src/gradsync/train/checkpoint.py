@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 def save(model: nn.Module, path: Path) -> None:
     """Written aside, then moved: a reader sees the whole file or none."""
-    aside = path.with_name(path.name + ".part")
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
     torch.save({name: tensor.cpu() for name, tensor in model.state_dict().items()}, aside)
     os.replace(aside, path)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gradsync.config import Injection
-from gradsync.data.loader import Loader
+from gradsync.data.loader import Batch, Loader
 from gradsync.record import RankLog
 from gradsync.strategies import Strategy
 from gradsync.train.evaluate import evaluate
@@ -31,6 +33,8 @@ class Plan:
     rank: int
     size: int
     keep_going: bool
+    accumulate: int = 1
+    label_smoothing: float = 0.0
     injection: Injection | None = None
 
     def pause(self, where: str) -> None:
@@ -42,12 +46,12 @@ class Plan:
 def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: RankLog) -> None:
     """``plan.steps`` steps over as many epochs as that takes, testing at the end of each."""
     step = epoch = 0
-    while step < plan.steps:
+    while step < plan.steps and not sync.finished:
         epoch += 1
         step = train_epoch(sync, loader, plan, log, step, epoch)
         if test is not None:
             result = evaluate(sync.model, test, plan.precision, plan.device)
-            log.write("test", step=step, epoch=epoch, whole=sync.replicas_differ, **result)
+            log.write("test", step=step, epoch=epoch, whole=sync.replicas_differ, **result, **sync.facts())
 
 
 def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int) -> int:
@@ -62,27 +66,40 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
         inputs = batch.inputs.to(plan.device, non_blocking=True)
         labels = batch.labels.to(plan.device, non_blocking=True)
 
-        meter.phase("forward")
-        plan.pause("forward")
-        # Sum over my share, divided by an even share of the global batch: the ranks' mean is the mean over the
-        # global batch also where the last batch of an epoch does not split evenly.
-        with plan.precision.forward(plan.device):
-            loss_sum = cross_entropy(sync(inputs), labels, reduction="sum")
-            loss = loss_sum * (plan.size / batch.global_count * sync.loss_scale)
-        meter.phase("backward")
-        plan.pause("backward")
-        loss.backward()
+        loss_sum = torch.zeros((), device=plan.device)
+        pieces = min(plan.accumulate, batch.global_count // plan.size)  # the same number on every rank
+        for piece in range(pieces):
+            with sync.accumulating() if piece < pieces - 1 else nullcontext():
+                loss_sum += backward(
+                    sync, inputs.tensor_split(pieces)[piece], labels.tensor_split(pieces)[piece], batch, plan
+                )
         sync.step()
 
         step += 1
         mean = loss_sum.item() / len(labels)
-        log.write("step", step=step, epoch=epoch, loss=mean, samples=len(labels), **meter.end())
+        log.write("step", step=step, epoch=epoch, loss=mean, samples=len(labels), **sync.facts(), **meter.end())
         if not math.isfinite(mean) and not plan.keep_going:
             raise LossNotFinite(
                 f"the loss is {mean} at step {step} on rank {plan.rank}. "
                 "HINT: lower --lr, or train on with --keep-going."
             )
-        if step == plan.steps:
+        if step == plan.steps or sync.finished:
             break
         meter.phase("data")
     return step
+
+
+def backward(sync: Strategy, inputs: Tensor, labels: Tensor, batch: Batch, plan: Plan) -> Tensor:
+    """Forward and backward of a piece of this rank's share; the sum of its losses."""
+    meter = sync.comm.meter
+    meter.phase("forward")
+    plan.pause("forward")
+    # Sum over my share, divided by an even share of the global batch: the ranks' mean is the mean over the
+    # global batch also where the last batch of an epoch does not split evenly.
+    with plan.precision.forward(plan.device):
+        loss_sum = cross_entropy(sync(inputs), labels, reduction="sum", label_smoothing=plan.label_smoothing)
+        loss = loss_sum * (plan.size / batch.global_count * sync.loss_scale)
+    meter.phase("backward")
+    plan.pause("backward")
+    loss.backward()
+    return loss_sum.detach()

@@ -1,0 +1,85 @@
+"""Processes on this machine that may go one by one: a run with servers outlives some of its workers."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gradsync.config import RunConfig
+from gradsync.launch.outcome import Outcome
+from gradsync.launch.processes import (
+    LOOPBACK,
+    SHUTDOWN_SECONDS,
+    end_sessions,
+    environment,
+    handled_signals,
+    rank_environment,
+    rank_logs,
+    restored_signals,
+)
+
+POLL_SECONDS = 0.1
+LAST_WORDS_SECONDS = 1.0  # for the others to write down what they make of a lost one
+
+
+def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+    """Start every rank by itself. The run fails when a server is lost, or more workers than it can spare."""
+    from torch.distributed import TCPStore
+    from torch.distributed.elastic.multiprocessing import SignalException, start_processes
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    store = TCPStore(LOOPBACK, 0, is_master=True, wait_for_workers=False)  # here: it must outlive every rank
+    common = {
+        "WORLD_SIZE": str(config.processes),
+        "LOCAL_WORLD_SIZE": str(config.processes),
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_SIGNALS_TO_HANDLE": handled_signals(),
+    }
+    running: dict[int, Any] = {}
+    spare = config.spare_workers if len(folders) == 1 else 0  # a run to come needs them all
+    lost: dict[int, int] = {}
+    with restored_signals(), environment(rank_environment(config) | common):
+        try:
+            for rank in range(config.processes):
+                running[rank] = start_processes(
+                    name=f"rank-{rank}",
+                    entrypoint=sys.executable,
+                    args={0: ("-u", "-m", "gradsync.worker", *map(str, folders))},
+                    envs={0: {"RANK": str(rank), "LOCAL_RANK": str(rank)}},
+                    logs_specs=rank_logs(folders[0]),
+                )
+            while running:
+                for rank, exit_code in ended(running).items():
+                    del running[rank]
+                    if exit_code:
+                        lost[rank] = exit_code
+                if set(lost) & set(config.server_ranks) or len(lost) > spare:
+                    time.sleep(LAST_WORDS_SECONDS)
+                    lost |= {rank: code for rank, code in ended(running).items() if code}
+                    return Outcome(exit_codes=lost)
+                time.sleep(POLL_SECONDS)
+        except SignalException as stopped:
+            return Outcome(signal=stopped.sigval.name)
+        finally:
+            for context in running.values():
+                context.close(signal.SIGTERM, SHUTDOWN_SECONDS)
+            if lost:
+                end_sessions(folders[0], config.processes)
+    return Outcome(lost=lost)
+
+
+def ended(running: dict[int, Any]) -> dict[int, int]:
+    """rank -> exit code of those that have ended since the last look."""
+    found = {}
+    for rank, context in running.items():
+        result = context.wait(0)
+        if result is not None:
+            found[rank] = result.failures[0].exitcode if result.failures else 0
+    return found

@@ -1,0 +1,94 @@
+"""Processes started by mpiexec."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.launch.outcome import Outcome
+from gradsync.launch.processes import SHUTDOWN_SECONDS, end_sessions, rank_environment
+
+LOG = "mpiexec.log"
+NOT_FOUND = 127
+
+
+def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+    """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
+    folder = folders[0]
+    (folder / "logs").mkdir(exist_ok=True)
+    log = folder / "logs" / LOG
+    with open(log, "wb") as output:
+        mpiexec = subprocess.Popen(
+            command(config, folders),
+            env=rank_environment(config) | LOOPBACK_ONLY | os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches us only, and we tell mpiexec
+            preexec_fn=end_with_parent,
+        )
+        try:
+            code = mpiexec.wait()
+        finally:
+            if mpiexec.poll() is None:
+                stop(mpiexec)
+    if code:
+        end_sessions(folder, config.processes)
+    return outcome(code, log.read_text(errors="replace"))
+
+
+# The mpich wheel otherwise listens on every interface it finds.
+LOOPBACK_ONLY = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+
+
+def command(config: RunConfig, folders: Sequence[Path]) -> list[str]:
+    worker = [sys.executable, "-u", "-m", "gradsync.worker", *map(str, folders)]
+    return [*find_mpiexec(config.mpiexec), "-n", str(config.processes), *worker]
+
+
+def find_mpiexec(asked: str | None) -> list[str]:
+    """What was asked for, else the one that came with this python's MPI, else the one on the path."""
+    if asked:
+        words = shlex.split(asked)
+        if not words or shutil.which(words[0]) is None:
+            raise InputError(f"--mpiexec {asked}: there is no such command.")
+        return words
+    found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if found is None:
+        raise InputError("--launcher mpi needs mpiexec: pip install 'gradsync[mpi]', or name yours with --mpiexec.")
+    return [found]
+
+
+def outcome(code: int, log: str) -> Outcome:
+    """mpiexec tells one exit code for all, and in its words (mpich's) which rank it was."""
+    if code == 0:
+        return Outcome()
+    rank = re.search(r"RANK (\d+) PID", log)
+    killed = re.search(r"KILLED BY SIGNAL: (\d+)", log)
+    exit_code = -int(killed[1]) if killed else code
+    return Outcome(exit_codes={int(rank[1]) if rank else 0: exit_code})
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(SHUTDOWN_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def end_with_parent() -> None:
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGTERM)

@@ -1,0 +1,92 @@
+"""One process, one model, a replica of it per device: the batch is split, the outputs are gathered (DataParallel)."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from gradsync.comm import Comm, Traffic
+from gradsync.config import Buffers
+from gradsync.strategies.base import Roles, Strategy
+
+
+class DataParallel(Strategy):
+    """1. Scatter: the batch is cut into one piece per replica.
+
+    2. Replicate: every replica gets the parameters and buffers of the one model.
+    3. Parallel apply: forward of every piece at the same time; backward likewise.
+    4. Gather: the outputs become one batch again; the gradients of all replicas are summed into the one model's.
+
+    With a GPU per replica this is ``torch.nn.DataParallel``. Otherwise the replicas are threads that share the memory
+    of the parameters, so that replicating them costs nothing. Buffers are those of the first replica.
+    Cost per step: no message between processes; on GPUs S bytes to and from each device but the first.
+    """
+
+    takes_roles = True
+
+    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, roles: Roles | None = None) -> None:
+        super().__init__(comm, buffers=buffers)
+        self.replicas = (roles or Roles()).workers
+
+    def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
+        super().attach(model, optimizer)
+        on_gpu = next(model.parameters()).is_cuda
+        if on_gpu and torch.cuda.device_count() >= self.replicas:
+            self._forward = nn.DataParallel(model, list(range(self.replicas)))
+        elif self.replicas > 1:
+            self._forward = Replicas(model, self.replicas)
+        return self._forward
+
+    def gradient_traffic(self, count: int) -> Traffic:
+        return Traffic()
+
+
+class Replicas(nn.Module):
+    """Replicas of a model in threads of this process. The first one is the model itself."""
+
+    def __init__(self, model: nn.Module, count: int) -> None:
+        super().__init__()
+        self._replicas = [model, *(copy.deepcopy(model) for _ in range(count - 1))]
+        for replica in self._replicas[1:]:
+            for own, shared in zip(replica.parameters(), model.parameters(), strict=True):
+                own.data = shared.data
+        threads = torch.get_num_threads()
+        self._pool = ThreadPoolExecutor(count, "replica", initializer=lambda: torch.set_num_threads(threads))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        model, *others = self._replicas
+        for replica in others:
+            replica.train(model.training)
+            for own, shared in zip(replica.buffers(), model.buffers(), strict=True):
+                own.copy_(shared)
+        context = (torch.is_autocast_enabled(inputs.device.type), torch.get_autocast_dtype(inputs.device.type))
+
+        def apply(replica: nn.Module, piece: Tensor) -> Tensor:
+            # Autocast is a setting of a thread.
+            with torch.autocast(inputs.device.type, context[1], enabled=context[0]):
+                return replica(piece)
+
+        pieces = inputs.chunk(len(self._replicas))
+        outputs = list(self._pool.map(apply, self._replicas, pieces))
+        gathered = torch.cat([output.detach() for output in outputs]).requires_grad_()
+        gathered.register_hook(lambda gradient: self._backward(outputs, gradient))
+        return gathered
+
+    def _backward(self, outputs: list[Tensor], gradient: Tensor) -> None:
+        """Of all replicas at the same time; then their gradients are added to those of the one model, in order."""
+        pieces = gradient.split([len(output) for output in outputs])
+        list(self._pool.map(torch.autograd.backward, outputs, pieces))
+        for parameters in zip(*(replica.parameters() for replica in self._replicas), strict=True):
+            sum_gradients(*parameters)
+
+
+def sum_gradients(shared: nn.Parameter, *others: nn.Parameter) -> None:
+    for other in others:
+        if other.grad is not None:
+            assert shared.grad is not None
+            shared.grad.add_(other.grad)
+            other.grad = None

@@ -1,0 +1,159 @@
+"""The server's half of a parameter server: a shard of the parameters, and when a gradient is applied to it.
+
+A thread for every worker calls ``push``; one of them at a time is inside.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from gradsync.comm import LostPeer
+from gradsync.strategies.packed import Packed
+
+Combine = Literal["mean", "sum"]
+
+
+class Reply(NamedTuple):
+    """What a worker gets for its gradient."""
+
+    version: int
+    """Updates applied so far."""
+
+    finished: bool
+    parameters: Tensor
+
+
+class Server:
+    """Holds its parameters in one block, and an inbox of the same form for each worker's gradient."""
+
+    def __init__(self, parameters: list[nn.Parameter], optimizer: Optimizer, workers: int) -> None:
+        packed = Packed(parameters)
+        packed.hold_parameters()
+        self.parameters = packed.block
+        self.version = 0
+        self.note: Callable[..., None] = lambda kind, **values: None
+        self._gradients = Packed(parameters)
+        self._gradients.give_back()  # what is written into this block is what the optimizer sees
+        self._optimizer = optimizer
+        self._inboxes = [torch.empty_like(self.parameters) for _ in range(workers)]
+        self._snapshots: dict[int, Tensor] = {}
+        self._present = set(range(workers))
+        self._turn = threading.Condition()
+
+    def inbox(self, worker: int) -> Tensor:
+        """Where the worker's next gradient goes."""
+        return self._inboxes[worker]
+
+    def push(self, worker: int, version: int) -> Reply:
+        """The worker's inbox holds a gradient, computed with the parameters of ``version``."""
+        begin = time.monotonic()
+        with self._turn:
+            staleness = self.version - version
+            applied = self._take(worker, staleness)
+            reply = Reply(self.version, self._finished(), self._reply(worker))
+        self.note(
+            "push",
+            **{"worker": worker, "update": reply.version, "staleness": staleness, "applied": applied},
+            **{"begin": begin, "seconds": time.monotonic() - begin},
+        )
+        return reply
+
+    def leave(self, worker: int) -> None:
+        """The worker is done, or lost."""
+        with self._turn:
+            self._present.discard(worker)
+            self._turn.notify_all()
+
+    def _take(self, worker: int, staleness: int) -> bool:
+        """Apply the gradient, now or with others, or drop it; tells whether it was applied."""
+        raise NotImplementedError
+
+    def _finished(self) -> bool:
+        return False
+
+    def _reply(self, worker: int) -> Tensor:
+        """A copy: while it is on its way, another worker's gradient may change the parameters."""
+        if worker not in self._snapshots:
+            self._snapshots[worker] = torch.empty_like(self.parameters)
+        return self._snapshots[worker].copy_(self.parameters)
+
+    def _update(self) -> None:
+        self._optimizer.step()
+        self.version += 1
+
+
+class SyncServer(Server):
+    """One update when ``aggregate`` gradients of this version have come; later ones are dropped.
+
+    They are added in the order of the workers, not of arrival: the same bits in every run.
+    """
+
+    def __init__(self, *args: Any, aggregate: int, combine: Combine, updates: int) -> None:
+        super().__init__(*args)
+        self._aggregate = aggregate
+        self._combine = combine
+        self._updates = updates
+        self._arrived: set[int] = set()
+
+    def _take(self, worker: int, staleness: int) -> bool:
+        if staleness:
+            return False
+        self._arrived.add(worker)
+        version = self.version
+        if len(self._arrived) == self._aggregate:
+            self._apply(sorted(self._arrived))
+            self._arrived.clear()
+            self._turn.notify_all()
+        while self.version == version:
+            if len(self._present) < self._aggregate:
+                raise LostPeer(
+                    f"of {len(self._inboxes)} workers {len(self._present)} are left, and an update takes "
+                    f"{self._aggregate} gradients. HINT: --options.aggregate lets a run survive lost workers."
+                )
+            self._turn.wait()
+        return True
+
+    def _apply(self, workers: list[int]) -> None:
+        total = self._gradients.block.copy_(self._inboxes[workers[0]])
+        for worker in workers[1:]:
+            total.add_(self._inboxes[worker])
+        if self._combine == "mean":
+            total.div_(len(workers))
+        self._update()
+
+    def _finished(self) -> bool:
+        return self.version >= self._updates
+
+    def _reply(self, worker: int) -> Tensor:
+        """When all must come before the next update, nothing changes until all have got their reply."""
+        return self.parameters if self._aggregate == len(self._inboxes) else super()._reply(worker)
+
+
+class AsyncServer(Server):
+    """One update for every gradient as it comes; too stale ones are dropped."""
+
+    def __init__(self, *args: Any, max_staleness: int | None, lr_by_staleness: bool) -> None:
+        super().__init__(*args)
+        self._max_staleness = max_staleness
+        self._staleness = 0
+        if lr_by_staleness:
+            self._optimizer.register_step_pre_hook(self._divide_rate)  # after the one that sets it for this update
+
+    def _take(self, worker: int, staleness: int) -> bool:
+        if self._max_staleness is not None and staleness > self._max_staleness:
+            return False
+        self._staleness = staleness
+        self._gradients.block.copy_(self._inboxes[worker])
+        self._update()
+        return True
+
+    def _divide_rate(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        for group in optimizer.param_groups:
+            group["lr"] /= max(1, self._staleness)
