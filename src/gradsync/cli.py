@@ -24,8 +24,9 @@ DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradient
 
 # Flags that take several values.
 LISTS = {
-    "train": ("--decay-epochs",),
-    "compare": ("--decay-epochs", "--strategies", "--workers"),
+    "train": ("--decay-epochs", "--columns"),
+    "compare": ("--decay-epochs", "--columns", "--strategies", "--workers"),
+    "show": ("--columns",),
     "verify": ("--decay-epochs", "--strategies", "--workers", "--servers", "--transport"),
 }
 
@@ -132,7 +133,7 @@ def without_replaced(values: dict[str, Any], argv: list[str]) -> dict[str, Any]:
 
 def dispatch(command: Any) -> int:
     if isinstance(command, Train):
-        return train([command.run], command.json, many=False)
+        return train([command.run], command, many=False)
     if isinstance(command, Compare):
         return compare(command)
     if isinstance(command, Verify):
@@ -151,33 +152,40 @@ def compare(command: Compare) -> int:
     from gradsync.study.compare import run_configs
 
     options = {name: set(option_types(name)) for name in command.run.strategies}
-    return train(run_configs(command.run, options), command.json, many=True)
+    return train(run_configs(command.run, options), command, many=True)
 
 
-def train(configs: list[RunConfig], json: bool, many: bool) -> int:
+def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int:
     """Run one config or several, then print the table of what they did."""
     from gradsync.check import check
+    from gradsync.report.columns import choose
     from gradsync.report.console import make_console
     from gradsync.report.ledger import by_strategy
     from gradsync.report.progress import Watch
-    from gradsync.report.summary import failure_text, runs_table
+    from gradsync.report.summary import failure_text, lost_texts, runs_table
+    from gradsync.report.workers import nobody_waits, workers_view
     from gradsync.study.compare import compare
 
+    choose(command.columns)
     check(configs)
-    console = make_console(json)
+    console = make_console(command.json)
     runs: list[Run] = []
     for run in compare(configs, Watch(console, configs[0].log_every)):
         runs.append(run)
         if run.status != "completed":
             print(failure_text(run), file=sys.stderr, flush=True)
-    if json:
+    if command.json:
         print_json([summary_with_folder(run) for run in runs], many)
     else:
         console.print()
-        console.print(runs_table(runs, console.width))
-        if ledger := by_strategy(runs):
+        console.print(runs_table(runs, console.width, command.columns))
+        shown = [run.summary or {} for run in runs if not many or nobody_waits(run.summary or {})]
+        views = [by_strategy(runs), *map(workers_view, shown)]
+        for view in filter(None, views):
             console.print()
-            console.print(ledger)
+            console.print(view)
+        for text in (text for run in runs for text in lost_texts(run)):
+            console.print(text, markup=False, soft_wrap=True)
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
 
@@ -232,22 +240,29 @@ def trace(command: Trace) -> int:
 def show(command: Show) -> int:
     from gradsync.report.console import make_console
     from gradsync.report.ledger import by_rank, measured
-    from gradsync.report.summary import failure_text, runs_table
+    from gradsync.report.summary import failure_text, lost_texts, runs_table
+    from gradsync.report.workers import workers_view
 
     runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
     if command.json:
         print_json([summary_with_folder(run) for run in runs], many=True)
         return 0
     console = make_console(json=False)
-    console.print(runs_table(runs, console.width))
+    console.print(runs_table(runs, console.width, command.columns))
     for run in runs if command.ledger else ():
         console.print()
-        if figures := measured(run):
+        figures = measured(run)
+        if figures:
             console.print(by_rank(figures))
         else:
             text = f"{run.folder}: no ledger: it was run with --no-measure, or has no step after the first."
             console.print(text, markup=False, soft_wrap=True)
+        if view := workers_view(figures or {}):
+            console.print()
+            console.print(view)
     for run in runs:
+        for text in lost_texts(run):
+            console.print(text, markup=False, soft_wrap=True)
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)
     return 0

@@ -13,6 +13,7 @@ from gradsync.study.compare import CompareConfig
 from gradsync.study.verify import VerifyConfig
 
 Json = FlagCreatePairsOff[bool]
+Columns = tuple[str, ...]
 
 
 @dataclass(kw_only=True)
@@ -23,6 +24,9 @@ class Train:
 
     config: Path | None = None
     """Settings from a TOML file, or from the config.json of an earlier run; flags win over it."""
+
+    columns: Columns = ()
+    """Figures in the table, for instance workers,accuracy,total. A wrong name lists them all."""
 
     json: Json = False
     """Print the summary as JSON; everything else goes to stderr."""
@@ -37,6 +41,9 @@ class Compare:
     config: Path | None = None
     """Settings from a TOML file; flags win over it."""
 
+    columns: Columns = ()
+    """Figures in the table, for instance workers,accuracy,total. A wrong name lists them all."""
+
     json: Json = False
     """Print the summaries as JSON; everything else goes to stderr."""
 
@@ -47,6 +54,9 @@ class Show:
 
     runs: Positional[tuple[Path, ...]] = (Path("runs"),)
     """Run folders, or folders of them."""
+
+    columns: Columns = ()
+    """Figures in the table, for instance workers,read,step,epoch,test-loss,accuracy,total. A wrong name lists all."""
 
     ledger: FlagCreatePairsOff[bool] = False
     """Also print where the time and the bytes of each run went, rank by rank, with bars."""

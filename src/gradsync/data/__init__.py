@@ -10,7 +10,7 @@ from gradsync.data.cifar10 import CIFAR10
 from gradsync.data.files import FileSet, data_folder
 from gradsync.data.images import Images
 from gradsync.data.mnist import MNIST
-from gradsync.data.rows import Parts, ReadRows, Wanted, map_rows
+from gradsync.data.rows import EVERYTHING, Parts, ReadRows, Wanted, map_rows
 from gradsync.errors import InputError, unknown
 from gradsync.plugin import call, is_reference
 
@@ -43,7 +43,7 @@ def load(
     *,
     native: tuple[tuple[int, ...], int],
     seed: int = 0,
-    parts: Parts | None = None,
+    parts: Parts = EVERYTHING,
     verify: bool = True,
     read: ReadRows = map_rows,
 ) -> DataSet:
@@ -51,7 +51,6 @@ def load(
 
     ``verify``: check the hashes of files; ``read``: how to get at rows of the training set.
     """
-    parts = parts or Parts()
     if is_reference(name):
         return own(name, native[1], parts.train.samples, parts.test.samples)
     if name == "synthetic":

@@ -19,7 +19,7 @@ import numpy as np
 
 from gradsync.data.files import Download, FileSet, Part, Source, check, places
 from gradsync.data.images import Images
-from gradsync.data.rows import Labels, Parts, Planes, ReadRows, RowFile, Rows, Wanted, map_rows
+from gradsync.data.rows import EVERYTHING, Labels, Parts, Planes, ReadRows, RowFile, Rows, Wanted, map_rows
 
 MEAN = (125.3 / 255, 123.0 / 255, 113.9 / 255)
 STD = (63.0 / 255, 62.1 / 255, 66.7 / 255)
@@ -119,7 +119,7 @@ CIFAR10 = FileSet(
 )
 
 
-def load(parts: Parts = Parts(), verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
+def load(parts: Parts = EVERYTHING, verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
     files = CIFAR10.files(verify=verify)
     train = [row_file(files[name]) for name in sorted(files) if name != "test_batch"]
     return images(train, parts.train, read, PADDING), images([row_file(files["test_batch"])], parts.test)

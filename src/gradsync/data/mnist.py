@@ -10,7 +10,7 @@ import numpy as np
 
 from gradsync.data.files import Download, FileSet, Part, Source, gunzip, places
 from gradsync.data.images import Images
-from gradsync.data.rows import Field, Labels, Parts, ReadRows, RowFile, Rows, Wanted, map_rows
+from gradsync.data.rows import EVERYTHING, Field, Labels, Parts, ReadRows, RowFile, Rows, Wanted, map_rows
 
 LONGEST_HEAD = 4 + 4 * 3
 MEAN, STD = (0.1307,), (0.3081,)
@@ -74,7 +74,7 @@ MNIST = FileSet(
 )
 
 
-def load(parts: Parts = Parts(), verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
+def load(parts: Parts = EVERYTHING, verify: bool = True, read: ReadRows = map_rows) -> tuple[Images, Images]:
     files = MNIST.files(verify=verify)
     return images(files, "train", parts.train, read), images(files, "t10k", parts.test)
 

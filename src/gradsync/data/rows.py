@@ -50,6 +50,9 @@ class Parts:
     test: Wanted = Wanted()
 
 
+EVERYTHING = Parts()
+
+
 @dataclass(frozen=True)
 class RowFile:
     """So many rows, from ``offset`` on, of a file or of what was read from one."""

@@ -13,9 +13,10 @@ from rich.text import Text
 from gradsync.meter.ledger import HIDDEN, PARTS
 from gradsync.meter.stragglers import Straggler
 from gradsync.record import Run
-from gradsync.report.summary import line
+from gradsync.report.columns import line, strategy_name
 from gradsync.report.tables import NOTHING, counted, plain_table
 
+SMALLEST_SHOWN = 1000  # bytes
 BAR = 60  # characters for the longest
 
 # A letter for pipes, a colour for terminals. Colours that stay apart for colour-blind readers (Okabe and Ito).
@@ -98,24 +99,30 @@ def legend() -> Text:
     return text
 
 
+KINDS = {"gradients": "gradi-\nents", "parameters": "para-\nmeters", "buffers": "buf-\nfers", "control": "con-\ntrol"}
+
+
 def host_table(items: Sequence[Named], heading: str = "") -> Table:
     """Bytes per step and the host's share; ``items``: name and a rank of summary.json, with its number of steps."""
     has_gpu = any("gpu_peak_memory_bytes" in rank for _, rank in items)
+    kinds = [kind for kind in KINDS if any(kind in payload_kinds(rank) for _, rank in items)]
     table = table_of_figures(
         "MB a step, and the host",
         heading,
-        ["pay-\nload", "sent", "re-\nceived", "closed\nform", "over-\nhead", "CPU", "no free\ncore", "peak\nmemory"]
+        [KINDS[kind] for kind in kinds]
+        + ["sent", "re-\nceived", "closed\nform", "over-\nhead", "CPU", "no free\ncore", "peak\nmemory"]
         + (["GPU", "GPU\nmemory"] if has_gpu else []),
-        "payload: handed to collectives; sent, received: counted by the kernel "
-        f"({sources(items)}); closed form: of sent; CPU: 100 % is one core; no free core: ready but not running.",
+        f"{', '.join(kinds) + ': payload of messages' if kinds else 'no messages'}{before_the_first_step(items)}; sent, "
+        f"received: counted by the kernel ({sources(items)}){per_push(items)}; closed form: of sent; CPU: 100 % is one "
+        "core; no free core: ready but not running.",
     )
     for name, rank in items:
-        network, payload = rank["network"] or {}, rank["payload"] or {}
+        network = rank["network"] or {}
         steps = network.get("steps", 0)
         closed_form = network.get("closed_form") or {}
         table.add_row(
             escape(name),
-            megabytes(payload.get("sent_bytes"), rank["steps"]),
+            *(megabytes(payload_kinds(rank).get(kind), rank["steps"]) for kind in kinds),
             megabytes(network.get("sent_bytes"), steps),
             megabytes(network.get("received_bytes"), steps),
             megabytes(closed_form.get("sent_bytes"), steps),
@@ -126,6 +133,22 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
             *([percent(rank.get("gpu_utilization")), memory(rank.get("gpu_peak_memory_bytes"))] if has_gpu else []),
         )
     return table
+
+
+def payload_kinds(rank: dict[str, Any], when: str = "kinds") -> dict[str, int]:
+    """Bytes of payload by kind, handed in or taken out by this rank, whichever is more."""
+    return {kind: max(both.values()) for kind, both in ((rank["payload"] or {}).get(when) or {}).items()}
+
+
+def per_push(items: Sequence[Named]) -> str:
+    return ", a server's per gradient it got" if any(rank["role"] == "server" for _, rank in items) else ""
+
+
+def before_the_first_step(items: Sequence[Named]) -> str:
+    """What had to travel once, of the first that has something."""
+    found = next((kinds for _, rank in items if (kinds := payload_kinds(rank, "setup"))), {})
+    parts = [f"{kind} {megabytes(count, 1)} MB" for kind, count in found.items() if count >= SMALLEST_SHOWN]
+    return f" (before the first step: {', '.join(parts)})" if parts else ""
 
 
 def sources(items: Sequence[Named]) -> str:
@@ -178,7 +201,8 @@ def by_strategy(runs: Sequence[Run]) -> Group | None:
 def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> str:
     """The strategy, with its workers where the same one appears twice."""
     same = [item for item in all_figures if item["strategy"] == figures["strategy"]]
-    return figures["strategy"] if len(same) == 1 else f"{figures['strategy']} × {figures['world_size']}"
+    name = strategy_name(figures)
+    return name if len(same) == 1 else f"{name} × {figures['world_size']}"
 
 
 def by_rank(figures: dict[str, Any]) -> Group:
@@ -186,8 +210,9 @@ def by_rank(figures: dict[str, Any]) -> Group:
     workers = counted(figures["world_size"], "worker")
     title = f"{figures['strategy']}, {workers}: where the time of a step went, in ms (mean of steps 2 to 40)"
     ranks = [(f"rank {rank['rank']}", rank) for rank in figures["ranks"]]
+    servers = [(f"server {server['rank']}", server) for server in figures.get("servers") or []]
     notes = [note(figures)] if figures["straggler"] else []
-    return Group(time_table(ranks, title), Text(), host_table(ranks), *notes)
+    return Group(time_table(ranks, title), Text(), host_table(ranks + servers), *notes)
 
 
 def note(figures: dict[str, Any]) -> Text:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from gradsync import launch
-from gradsync.config import RunConfig, Settings, as_text, at_least
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, as_text, at_least
 from gradsync.errors import InputError
 from gradsync.record import Run
 
@@ -17,8 +17,14 @@ FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 class CompareConfig(Settings):
     """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
 
-    workers: int | None = None
-    """Processes that share each batch, except with local. Default: 2."""
+    workers: tuple[int, ...] = (2,)
+    """How many workers share each batch, except with local: one number, or several, for instance 1,2,4."""
+
+    servers: int | None = None
+    """Parameter servers, for the strategies that have them. Default: 1."""
+
+    transport: Transport = "auto"
+    """What carries the messages, except with local: auto, gloo, nccl or mpi."""
 
     strategies: tuple[str, ...] = FOUR_WAYS
     """The strategies to compare, in this order."""
@@ -27,8 +33,13 @@ class CompareConfig(Settings):
     """Strategy options, one flag each; given to the strategies that have them."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.workers, int):
+            self.workers = (self.workers,)
         super().__post_init__()
-        at_least(self, "workers", 1)
+        self.workers = tuple(self.workers)
+        if not self.workers or min(self.workers) < 1:
+            raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
+        at_least(self, "servers", 1)
         self.options = as_text(self.options)
         if not self.strategies:
             raise InputError("--strategies is empty: name at least one.")
@@ -44,17 +55,20 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
                 f"Their options: {', '.join(sorted(known)) or 'none'}."
             )
     shared = {item.name: getattr(config, item.name) for item in fields(Settings)}
-    # The global batch is what is held fixed; per worker it is counted over the workers of the others.
-    workers = config.workers or 2
-    if config.batch_per_worker:
-        shared |= {"batch_size": config.batch_per_worker * workers, "batch_per_worker": None}
+    # With one number of workers the global batch is what is held fixed, for local too.
+    if config.batch_per_worker and len(config.workers) == 1:
+        shared |= {"batch_size": config.batch_per_worker * config.workers[0], "batch_per_worker": None}
     return [
         RunConfig(
-            **shared | ({"workers": 1, "inject": None} if strategy == "local" else {"workers": workers}),
+            **shared | ({"inject": None, "launcher": None} if strategy == "local" else {}),
+            workers=workers,
             strategy=strategy,
+            servers=config.servers if strategy in WITH_SERVERS else None,
+            transport="auto" if strategy in ONE_PROCESS else config.transport,
             options={name: value for name, value in config.options.items() if name in option_names[strategy]},
         )
         for strategy in config.strategies
+        for workers in ((1,) if strategy == "local" else config.workers)
     ]
 
 
