@@ -63,11 +63,8 @@ def seconds_text(figures: dict[str, Any]) -> str:
 def speed_up(item: Line, lines: Sequence[Line]) -> float | None:
     """Seconds per step of the local run doing the same work, over this run's."""
     here = lines.index(item)
-    before, after = (
-        [*lines[here::-1]],
-        [*lines[here:]],
-    )  # of several, the one just before: that of the same comparison
-    base = next((other for other in before + after if is_base(other, item)), None)
+    nearest = [*lines[here::-1], *lines[here:]]  # of several, the one just before: that of the same comparison
+    base = next((other for other in nearest if is_base(other, item)), None)
     own = item.figures["seconds_per_step"]
     return base.figures["seconds_per_step"] / own if base and own else None
 

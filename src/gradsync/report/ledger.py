@@ -112,9 +112,8 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
         [KINDS[kind] for kind in kinds]
         + ["sent", "re-\nceived", "closed\nform", "over-\nhead", "CPU", "no free\ncore", "peak\nmemory"]
         + (["GPU", "GPU\nmemory"] if has_gpu else []),
-        f"{', '.join(kinds) + ': payload of messages' if kinds else 'no messages'}{before_the_first_step(items)}; sent, "
-        f"received: counted by the kernel ({sources(items)}){per_push(items)}; closed form: of sent; CPU: 100 % is one "
-        "core; no free core: ready but not running.",
+        f"{payload_note(kinds, items)}; sent, received: counted by the kernel ({sources(items)}){per_push(items)}; "
+        "closed form: of sent; CPU: 100 % is one core; no free core: ready but not running.",
     )
     for name, rank in items:
         network = rank["network"] or {}
@@ -141,14 +140,15 @@ def payload_kinds(rank: dict[str, Any], when: str = "kinds") -> dict[str, int]:
 
 
 def per_push(items: Sequence[Named]) -> str:
-    return ", a server's per gradient it got" if any(rank["role"] == "server" for _, rank in items) else ""
+    return ", a server's per gradient it got" if any(rank.get("role") == "server" for _, rank in items) else ""
 
 
-def before_the_first_step(items: Sequence[Named]) -> str:
-    """What had to travel once, of the first that has something."""
+def payload_note(kinds: Sequence[str], items: Sequence[Named]) -> str:
+    """What the columns of payload are, and what had to travel once, of the first rank that has something."""
     found = next((kinds for _, rank in items if (kinds := payload_kinds(rank, "setup"))), {})
     parts = [f"{kind} {megabytes(count, 1)} MB" for kind, count in found.items() if count >= SMALLEST_SHOWN]
-    return f" (before the first step: {', '.join(parts)})" if parts else ""
+    once = f" (before the first step: {', '.join(parts)})" if parts else ""
+    return (f"{', '.join(kinds)}: payload of messages" if kinds else "no messages") + once
 
 
 def sources(items: Sequence[Named]) -> str:

@@ -11,8 +11,8 @@ from gradsync.report.columns import number, strategy_name
 from gradsync.report.tables import counted, plain_table
 
 NOTES = (
-    "finished: last step, from the first step of any worker on; staleness: updates applied since the worker read its "
-    "parameters, mean of its gradients; dropped: gradients not applied; epoch: accuracy of the parameters it had then."
+    "finished: last step, from the first step of any worker on; staleness: updates applied since the worker read "
+    "its parameters, mean of its gradients; dropped: gradients not applied; epoch: accuracy of what it had then."
 )
 EPOCHS = 5  # accuracies of the last so many are shown
 BAR = 40
@@ -40,8 +40,9 @@ def workers_view(figures: dict[str, Any]) -> Group | None:
             *(number(accuracy.get(epoch), ".2%") for epoch in epochs),
         )
     notes = NOTES if epochs else NOTES.rsplit("; ", 1)[0] + "."
-    shown = [table, Text(notes, style="italic")]
-    return Group(*shown, *([histogram(figures["staleness"])] if nobody_waits(figures) else []))
+    return Group(
+        table, Text(notes, style="italic"), *([histogram(figures["staleness"])] if nobody_waits(figures) else [])
+    )
 
 
 def nobody_waits(figures: dict[str, Any]) -> bool:
