@@ -16,7 +16,7 @@ from gradsync.record import Run
 from gradsync.report.columns import line, strategy_name
 from gradsync.report.tables import NOTHING, counted, plain_table
 
-SMALLEST_SHOWN = 1000  # bytes
+SMALLEST_SHOWN = 500  # bytes, a step
 BAR = 60  # characters for the longest
 
 # A letter for pipes, a colour for terminals. Colours that stay apart for colour-blind readers (Okabe and Ito).
@@ -105,7 +105,11 @@ KINDS = {"gradients": "gradi-\nents", "parameters": "para-\nmeters", "buffers": 
 def host_table(items: Sequence[Named], heading: str = "") -> Table:
     """Bytes per step and the host's share; ``items``: name and a rank of summary.json, with its number of steps."""
     has_gpu = any("gpu_peak_memory_bytes" in rank for _, rank in items)
-    kinds = [kind for kind in KINDS if any(kind in payload_kinds(rank) for _, rank in items)]
+    kinds = [
+        kind
+        for kind in KINDS
+        if any(payload_kinds(rank).get(kind, 0) >= SMALLEST_SHOWN * rank["steps"] > 0 for _, rank in items)
+    ]
     table = table_of_figures(
         "MB a step, and the host",
         heading,
@@ -145,7 +149,7 @@ def per_push(items: Sequence[Named]) -> str:
 
 def payload_note(kinds: Sequence[str], items: Sequence[Named]) -> str:
     """What the columns of payload are, and what had to travel once, of the first rank that has something."""
-    found = next((kinds for _, rank in items if (kinds := payload_kinds(rank, "setup"))), {})
+    found = next((setup for _, rank in items if (setup := payload_kinds(rank, "setup"))), {})
     parts = [f"{kind} {megabytes(count, 1)} MB" for kind, count in found.items() if count >= SMALLEST_SHOWN]
     once = f" (before the first step: {', '.join(parts)})" if parts else ""
     return (f"{', '.join(kinds)}: payload of messages" if kinds else "no messages") + once

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gradsync.record import Run
-from gradsync.report.columns import Line, choose, distinct_tests, line, projected, strategy_name
+from gradsync.report.columns import DEFAULT, Line, choose, distinct_tests, line, projected, strategy_name
 from gradsync.report.tables import plain_table
 
 
@@ -22,7 +22,7 @@ def runs_table(runs: list[Run], width: int = 160, columns: Sequence[str] = ()) -
     differing = [name for name in settings[0] if name not in shared]
     all_completed = all(item.run.status == "completed" for item in lines)
 
-    table = plain_table(title(shared), caption(lines), padding=(0, 1 if width > 100 else 0))
+    table = plain_table(title(shared), caption(lines, columns or DEFAULT), padding=(0, 1 if width > 100 else 0))
     for name in ["strategy", *differing, *([] if all_completed else ["status"])]:
         table.add_column(name.replace("_", " "), overflow="fold")
     for heading, _ in chosen:
@@ -50,14 +50,18 @@ def title(shared: dict[str, Any]) -> str:
     return " ".join([*parts, *(["· without norm"] if shared.get("norm") == "none" else [])])
 
 
-def caption(lines: list[Line]) -> str:
+def caption(lines: list[Line], columns: Sequence[str]) -> str:
     """The footnotes the figures in the table need."""
-    notes = ["s/step: mean ± standard deviation of steps 2 to 40"]
-    if any(projected(item.figures) for item in lines):
+    notes = ["s/step: mean ± standard deviation of steps 2 to 40"] if "step" in columns else []
+    if "epoch" in columns and any(projected(item.figures) for item in lines):
         notes.append("~ projected from s/step, as the run ended before the epoch did")
-    if any(distinct_tests(item.figures) for item in lines):
+    if "accuracy" in columns and any(distinct_tests(item.figures) for item in lines):
         notes.append("several values: one per rank, from rank 0 on, as their BatchNorm statistics differ")
-    return "; ".join(notes) + "."
+    if "read" in columns:
+        notes.append("read: until every rank had its part of the data set")
+    if "total" in columns:
+        notes.append("total: from starting the processes until the last one was done")
+    return "; ".join(notes) + "." if notes else ""
 
 
 def failure_text(run: Run) -> str:

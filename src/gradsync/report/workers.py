@@ -40,9 +40,8 @@ def workers_view(figures: dict[str, Any]) -> Group | None:
             *(number(accuracy.get(epoch), ".2%") for epoch in epochs),
         )
     notes = NOTES if epochs else NOTES.rsplit("; ", 1)[0] + "."
-    return Group(
-        table, Text(notes, style="italic"), *([histogram(figures["staleness"])] if nobody_waits(figures) else [])
-    )
+    below = [histogram(figures["staleness"])] if nobody_waits(figures) else []
+    return Group(table, Text(notes, style="italic"), *below)
 
 
 def nobody_waits(figures: dict[str, Any]) -> bool:
