@@ -205,7 +205,7 @@ class RunConfig(Settings):
 
     def resolved(self) -> RunConfig:
         """The same run with every default worked out. Refuses what does not go together."""
-        default = "bucketed" if self.transport == "mpi" else "ddp"
+        default = "bucketed" if "mpi" in (self.transport, self.launcher) else "ddp"
         strategy = self.strategy or ("local" if self.workers in (None, 1) and not self.servers else default)
         workers = self.workers or (1 if strategy == "local" else 2)
         if strategy == "local" and workers > 1:

@@ -131,7 +131,6 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     sync = strategies.construct(config.strategy, comm, config.buffers, config.options, roles)
     sync.start_same = config.start == "same"
     strategies.attached(sync, model, optimizer, config.sync_bn)
-    sync.record_into(log.write)
 
     if config.tensorboard and here.rank == 0:
         example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
@@ -179,6 +178,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     sampler = HostSampler(log, counter, device) if config.measure else nullcontext()
     if not sync.is_worker:
         with sampler:
+            sync.begin(log.write)
             sync.serve()
         log.write("end", time=time.time())
         return
@@ -197,6 +197,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     link_delay = injection.delay(here.rank, "link") if injection else 0.0
     with sampler, comm.slow_link(link_delay):
+        sync.begin(log.write)
         train(sync, loader, test, plan, log)
         if config.save_model and (here.rank == 0 or sync.has_servers):  # of several, the last to end has all updates
             checkpoint.save(sync.model, folder / "model.pt")

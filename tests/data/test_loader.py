@@ -60,6 +60,22 @@ def test_an_epoch_has_every_sample_once_and_the_next_another_order():
     assert first == epoch_order(50, 8, 1, 1).tolist()
 
 
+def test_without_reshuffling_every_epoch_has_the_same_order():
+    loader = Loader(numbered(50), batch_size=8, seed=1, reshuffle=False)
+    first, second = ([label for batch in loader.epoch(e) for label in batch.labels.tolist()] for e in (1, 2))
+    assert first == second
+
+
+@settings(deadline=None, max_examples=40)
+@given(count=st.integers(4, 200), share_size=st.integers(1, 5), workers=st.sampled_from([1, 2, 3, 4]))
+def test_a_rank_takes_the_same_part_of_the_data_set_in_every_epoch(count: int, share_size: int, workers: int):
+    for rank in range(workers):
+        loader = Loader(numbered(count), batch_size=share_size * workers, rank=rank, size=workers)
+        part = range(count * rank // workers, count * (rank + 1) // workers)
+        for epoch in (1, 2):
+            assert {label for batch in loader.epoch(epoch) for label in batch.labels.tolist()} <= set(part)
+
+
 @pytest.mark.parametrize(("count", "workers"), [(10_000, 3), (10, 4), (2, 4)])
 def test_testing_takes_every_sample_exactly_once(count: int, workers: int):
     images = Images(torch.zeros(count, 1, 1, 1, dtype=torch.uint8), torch.arange(count), (0.0,), (1.0,), padding=1)

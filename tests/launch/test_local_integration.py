@@ -7,70 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from started import Started, alive, wait_until
 
 from gradsync import config as configs
 from gradsync import launch
 from gradsync.config import RunConfig
-from gradsync.record import Run, rank_file, read_rows, read_run
-
-LONG = ["--model", "logistic", "--workers", "3", "--batch-size", "6", "--steps", "1000000", "--no-eval"]
-
-
-def pids(folder: Path) -> list[int]:
-    rows = [next(iter(read_rows(path)), None) for path in sorted(folder.glob("rank-*.jsonl"))]
-    return [row["pid"] for row in rows if row]
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
-
-
-def wait_until(condition, seconds: float) -> float:
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, "waited in vain"
-        time.sleep(0.02)
-    return time.monotonic() - begin
-
-
-class Started:
-    """A `gradsync train` in the background that has done a few steps on every rank."""
-
-    def __init__(self, folder: Path, *more: str) -> None:
-        command = [sys.executable, "-m", "gradsync.cli", "train", *LONG, "--out", str(folder), *more]
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # A test run in the background of a shell is told to ignore Ctrl-C, and would hand that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        wait_until(lambda: any(folder.glob("*/rank-*.jsonl")), 60)
-        self.folder = next(folder.glob("*"))
-        wait_until(lambda: all(self.steps(rank) >= 2 for rank in range(3)), 60)
-        self.pids = pids(self.folder)
-        assert len(self.pids) == 3
-
-    def end(self) -> None:
-        """Whatever the test found, its processes do not outlive it: ranks end with their launcher."""
-        self.process.kill()
-        self.process.wait(timeout=10)
-
-    def steps(self, rank: int) -> int:
-        return sum(row["kind"] == "step" for row in read_rows(rank_file(self.folder, rank)))
-
-    def run(self) -> Run:
-        return read_run(self.folder)
+from gradsync.record import rank_file, read_rows
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from trace_format import check_format
 
 from gradsync import launch
-from gradsync.config import RunConfig
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.meter.ledger import HIDDEN, PARTS, covered, ledgers
 from gradsync.meter.stragglers import NO_CORE
 from gradsync.meter.timeline import whole_steps
@@ -18,7 +18,8 @@ from gradsync.meter.trace import trace
 from gradsync.record import Run, rank_rows
 from gradsync.strategies import STRATEGIES
 
-SYNCHRONOUS = [name for name in STRATEGIES if name not in ("local", "none")]
+SYNCHRONOUS = [name for name in STRATEGIES if name not in ("local", "none", *WITH_SERVERS, *ONE_PROCESS)]
+SERVED = ["ps-sync", "ps-async"]
 OVERLAPPING = {"ddp", "bucketed"}
 STEPS = 8
 
@@ -38,6 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     folder = tmp_path_factory.mktemp("measured")
     (folder / "model.py").write_text(MODEL)
     cases = [(name, "local") for name in SYNCHRONOUS] + [("ddp", "broadcast"), ("ddp", "average")]
+    cases += [(name, "local") for name in SERVED]
     found = {}
     for workers in (2, 3, 4):
         configs = [
@@ -62,7 +64,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
+@pytest.mark.parametrize("strategy", [*SYNCHRONOUS, *SERVED])
 def test_the_ledger_adds_up_to_the_wall_time_of_every_step(runs: Runs, strategy: str, workers: int):
     run = runs[strategy, "local", workers]
     rows = rank_rows(run.folder, workers)
@@ -109,6 +111,35 @@ def test_the_kernel_counts_what_the_closed_form_says(runs: Runs, strategy: str, 
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("strategy", SERVED)
+def test_workers_and_servers_send_what_they_must(runs: Runs, strategy: str, workers: int):
+    summary = runs[strategy, "local", workers].summary
+    count = summary["ranks"][0]["payload"]["kinds"]["gradients"]["sent_bytes"]
+    for rank in summary["ranks"]:
+        assert rank["payload"]["kinds"]["gradients"] == {"sent_bytes": count, "received_bytes": 0}
+        assert rank["payload"]["kinds"]["parameters"] == {"sent_bytes": 0, "received_bytes": count}
+        for name in ("sent_bytes", "received_bytes"):
+            assert rank["network"]["closed_form"][name] == count
+            assert rank["network"][name] == pytest.approx(count, rel=0.05)
+    (server,) = summary["servers"]
+    assert (server["role"], server["pushes"]) == ("server", workers * STEPS)
+    for name in ("sent_bytes", "received_bytes"):
+        assert server["network"]["closed_form"][name] == workers * count
+        assert server["network"][name] == pytest.approx(workers * count, rel=0.05)
+    assert server["cpu_percent"] > 0
+
+
+def test_staleness_is_counted_for_every_gradient(runs: Runs):
+    waited, unwaited = (runs[name, "local", 4].summary for name in SERVED)
+    assert (waited["updates"], waited["staleness"]["histogram"]) == (STEPS, {"0": 4 * STEPS})
+    assert (unwaited["updates"], sum(unwaited["staleness"]["histogram"].values())) == (4 * STEPS, 4 * STEPS)
+    assert unwaited["staleness"]["max"] > 0
+    for rank in unwaited["ranks"]:
+        assert rank["finish_seconds"] > 0
+        assert rank["dropped"] == 0
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
 def test_reduce_and_broadcast_together_send_what_their_trees_and_rings_must(runs: Runs, workers: int):
     ranks = runs["reduce-broadcast", "local", workers].summary["ranks"]
     count = ranks[0]["payload"]["kinds"]["gradients"]["sent_bytes"]  # what rank 0 broadcasts
@@ -152,14 +183,14 @@ def test_the_host_is_sampled(runs: Runs):
         assert rank["peak_memory_bytes"] >= rank["memory_bytes"] > 50e6
 
 
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
+@pytest.mark.parametrize("strategy", ["gather-scatter", "ddp", "ps-async"])
 def test_a_trace_of_four_workers_is_one_a_viewer_can_open(runs: Runs, strategy: str):
     whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 4))))
     check_format(whole)
     spans = [event for event in whole["traceEvents"] if event["ph"] == "X"]
     assert {event["pid"] for event in spans} == {1, 2, 3, 4}
-    assert {"forward", "backward", "optimizer", "wire"} <= {event["name"] for event in spans}
-    assert any(event["ph"] == "s" for event in whole["traceEvents"])
+    assert {"forward", "backward", "wire", "wait"} <= {event["name"] for event in spans}
+    assert any(event["ph"] == "s" for event in whole["traceEvents"]) == (strategy not in SERVED)
 
 
 PLACES = ("data", "forward", "backward")

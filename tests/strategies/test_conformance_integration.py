@@ -13,11 +13,15 @@ import pytest
 import torch
 
 from gradsync import launch, models
-from gradsync.config import RunConfig
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.record import Run
 from gradsync.strategies import STRATEGIES
 
-SYNCHRONOUS = [name for name in STRATEGIES if name not in ("local", "none")]
+COLLECTIVE = [name for name in STRATEGIES if name not in ("local", "none", *WITH_SERVERS, *ONE_PROCESS)]
+OVER_MPI = [f"{name} over mpi" for name in COLLECTIVE if name != "ddp"]
+SERVED = ["ps-sync", "ps-sync with 2 servers", "ps-sync with 2 servers shared", "ps-sync over mpi"]
+SYNCHRONOUS = [*COLLECTIVE, "data-parallel", *SERVED, *OVER_MPI]
+ASYNCHRONOUS = ["ps-async", "ps-async with 2 servers"]
 STEPS, BATCH, TOLERANCE = 20, 12, 1e-9
 FEW_STEPS = 6  # of vgg11: 74 MB of gradients a step take their time on two cores
 SETTINGS = {
@@ -35,8 +39,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
 
     known: dict[str, Run] = {}
 
-    def run(case: str, strategy: str, workers: int, alone: bool = False, **more: object) -> Run:
-        """All strategies on so many workers run in turn in the same processes, when the first one is asked for."""
+    def run(case: str, way: str, workers: int, among: list[str] | None = None, **more: object) -> Run:
+        """All ways of ``among`` on so many workers run in turn, when the first one is asked for."""
         settings = {
             "steps": STEPS,
             "batch_size": BATCH,
@@ -46,16 +50,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
         }
         settings |= {"save_model": True, "threads": 1, "out": str(out), **SETTINGS[case], **more}
         key = f"{case} {workers} {sorted(more.items())}"
-        if f"{key} {strategy}" not in known:
-            names = SYNCHRONOUS if strategy in SYNCHRONOUS and not alone else [strategy]
-            configs = [RunConfig(strategy=name, workers=workers, **settings) for name in names]
-            known.update((f"{key} {run.config['strategy']}", run) for run in launch.run_in_turn(configs))
-        done = known[f"{key} {strategy}"]
+        if f"{key} {way}" not in known:
+            ways = among or [way]
+            configs = [RunConfig(**of_way(name), workers=workers, **settings) for name in ways]
+            runs = launch.run_in_turn(configs)
+            known.update((f"{key} {name}", run) for name, run in zip(ways, runs, strict=True))
+        done = known[f"{key} {way}"]
         assert done.status == "completed", done.summary["error"]
         assert done.summary["steps"] == settings["steps"]
         return done
 
     return run
+
+
+def of_way(way: str) -> dict[str, object]:
+    """``ps-sync with 2 servers shared``, ``ring over mpi``"""
+    strategy, *rest = way.split()
+    return {
+        "strategy": strategy,
+        "transport": "mpi" if "mpi" in rest else "auto",
+        "servers": 2 if "2" in rest else None,
+        "server_placement": "shared" if "shared" in rest else "own",
+    }
 
 
 def saved(folder: Path) -> Parameters:
@@ -89,31 +105,44 @@ def initial(case: str) -> Parameters:
     return models.build(name, shape=shape, classes=classes, norm=SETTINGS[case].get("norm", "batch")).state_dict()
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
-@pytest.mark.parametrize("case", SETTINGS)
-def test_n_workers_compute_what_one_computes(run, one_process, case: str, strategy: str, workers: int):
+# Over MPI and with servers vgg11 is run on 3 workers only: the strategies are the same code, and time is short.
+CASES = [("logistic", way, workers) for workers in (2, 3, 4) for way in SYNCHRONOUS]
+CASES += [("vgg11", way, workers) for workers in (2, 4) for way in COLLECTIVE]
+CASES += [("vgg11", way, 3) for way in SYNCHRONOUS]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("case", "way", "workers"), CASES)
+def test_n_workers_compute_what_one_computes(run, one_process, case: str, way: str, workers: int):
     fewer = {"steps": FEW_STEPS} if case == "vgg11" else {}
-    done = run(case, strategy, workers, **fewer)
+    among = [name for other, name, count in CASES if (other, count) == (case, workers)]
+    done = run(case, way, workers, among, **fewer)
     oracle = one_process(case, **fewer)
     assert distance(oracle, initial(case)) > 1e-3, "nothing was learnt, so nothing was tested"
     assert distance(saved(done.folder), oracle) < TOLERANCE
     assert len({rank["parameters_sha256"] for rank in done.summary["ranks"]}) == 1
 
 
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
-def test_the_same_seed_gives_the_same_bits_and_another_seed_others(run, strategy: str):
+REPEATED = [*COLLECTIVE, "data-parallel", "ps-sync", "bucketed over mpi"]
+
+
+@pytest.mark.parametrize("way", REPEATED)
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(run, way: str):
     one, same, other = (
-        run("logistic", strategy, 2, seed=seed, log_every=every).summary["ranks"][0]["parameters_sha256"]
+        run("logistic", way, 2, REPEATED, seed=seed, log_every=every).summary["ranks"][0]["parameters_sha256"]
         for seed, every in ((1, 20), (1, 21), (2, 20))  # another log_every is another run
     )
     assert one == same
     assert one != other
 
 
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
-def test_one_worker_is_bit_for_bit_the_local_run(run, one_process, strategy: str):
-    done = run("logistic", strategy, 1)
+ALONE = [*COLLECTIVE, "data-parallel", "ps-sync", "ps-sync shared", "ps-sync over mpi", *ASYNCHRONOUS]
+
+
+@pytest.mark.parametrize("way", ALONE)
+def test_one_worker_is_bit_for_bit_the_local_run(run, one_process, way: str):
+    """Asynchronous too: with nobody else there, no gradient is stale."""
+    done = run("logistic", way, 1, ALONE)
     oracle = one_process("logistic")
     assert all(torch.equal(tensor, oracle[name]) for name, tensor in saved(done.folder).items())
 
@@ -136,7 +165,7 @@ WITH_NORM = {"norm": "batch", "steps": 4, "lr": 0.01}
 def test_batchnorm_statistics_are_kept_apart_or_agreed_on_as_asked(
     run, strategy: str, buffers: str | None, same: bool
 ):
-    done = run("vgg11", strategy, 2, alone=True, buffers=buffers, eval=True, test_samples=40, **WITH_NORM)
+    done = run("vgg11", strategy, 2, buffers=buffers, eval=True, test_samples=40, **WITH_NORM)
     ranks = done.summary["ranks"]
     assert len({rank["parameters_sha256"] for rank in ranks}) == 1
     assert (len({rank["buffers_sha256"] for rank in ranks}) == 1) is same
@@ -145,13 +174,36 @@ def test_batchnorm_statistics_are_kept_apart_or_agreed_on_as_asked(
     assert done.summary["test"]["count"] == 40
 
 
-@pytest.mark.parametrize("strategy", SYNCHRONOUS)
+@pytest.mark.parametrize("strategy", COLLECTIVE)
 def test_synchronized_batchnorm_makes_n_workers_equal_to_one(run, one_process, strategy: str):
     """Parameters and running statistics: without --sync-bn they differ in the first digits."""
     oracle = one_process("vgg11", **WITH_NORM)
-    done = run("vgg11", strategy, 3, sync_bn=True, **WITH_NORM)
+    done = run("vgg11", strategy, 3, COLLECTIVE, sync_bn=True, **WITH_NORM)
     assert distance(saved(done.folder), oracle) < TOLERANCE
     assert len({rank["buffers_sha256"] for rank in done.summary["ranks"]}) == 1
     if strategy == "all-reduce":
-        apart = run("vgg11", strategy, 3, alone=True, **WITH_NORM)
+        apart = run("vgg11", strategy, 3, **WITH_NORM)
         assert distance(saved(apart.folder), oracle) > 1e-3
+
+
+def test_a_batch_in_pieces_is_the_same_batch(run, one_process):
+    """--accumulate: forward and backward in pieces, agreed on once."""
+    ways = [*COLLECTIVE, "data-parallel", "ps-sync"]
+    oracle = one_process("logistic")
+    for way in ways:
+        done = run("logistic", way, 2, ways, accumulate=3)
+        assert distance(saved(done.folder), oracle) < TOLERANCE, way
+        assert len({rank["parameters_sha256"] for rank in done.summary["ranks"]}) == 1, way
+
+
+def test_workers_that_start_with_their_own_parameters_stay_different(run):
+    done = run("logistic", "all-reduce", 2, start="own")
+    assert len({rank["parameters_sha256"] for rank in done.summary["ranks"]}) == 2
+
+
+def test_summed_gradients_are_a_larger_step(run, one_process):
+    """Of N workers the sum is N times the mean: without momentum and decay, the step of an N-fold learning rate."""
+    plain = {"momentum": 0.0, "weight_decay": 0.0}
+    summed = run("logistic", "ps-sync", 2, options={"combine": "sum"}, **plain)
+    doubled = one_process("logistic", **plain, lr=2 * SETTINGS["logistic"]["lr"])
+    assert distance(saved(summed.folder), doubled) < TOLERANCE

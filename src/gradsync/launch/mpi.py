@@ -17,9 +17,9 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import SHUTDOWN_SECONDS, end_sessions, rank_environment
+from gradsync.record import rank_files, read_rows
 
 LOG = "mpiexec.log"
-NOT_FOUND = 127
 
 
 def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
@@ -44,7 +44,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
                 stop(mpiexec)
     if code:
         end_sessions(folder, config.processes)
-    return outcome(code, log.read_text(errors="replace"))
+    return outcome(code, log.read_text(errors="replace"), process_ids(folder))
 
 
 # The mpich wheel otherwise listens on every interface it finds.
@@ -69,14 +69,20 @@ def find_mpiexec(asked: str | None) -> list[str]:
     return [found]
 
 
-def outcome(code: int, log: str) -> Outcome:
-    """mpiexec tells one exit code for all, and in its words (mpich's) which rank it was."""
+def outcome(code: int, log: str, ranks: dict[int, int]) -> Outcome:
+    """mpiexec has one exit code for all; which process it was, and how it ended, it says in its words (mpich's)."""
     if code == 0:
         return Outcome()
-    rank = re.search(r"RANK (\d+) PID", log)
-    killed = re.search(r"KILLED BY SIGNAL: (\d+)", log)
+    process = re.search(r"PID (\d+) RUNNING AT", log)
+    killed = re.search(r"EXIT STRING: .*\(signal (\d+)\)", log)
     exit_code = -int(killed[1]) if killed else code
-    return Outcome(exit_codes={int(rank[1]) if rank else 0: exit_code})
+    return Outcome(exit_codes={ranks.get(int(process[1]), 0) if process else 0: exit_code})
+
+
+def process_ids(folder: Path) -> dict[int, int]:
+    """process -> rank, of those that have begun."""
+    starts = {rank: next(read_rows(path), {}) for rank, path in rank_files(folder).items()}
+    return {row["pid"]: rank for rank, row in starts.items() if "pid" in row}
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -97,15 +97,15 @@ class Strategy:
         """Around forward and backward of all but the last piece of a batch: gradients add up, nothing is sent."""
         return nullcontext()
 
+    def begin(self, note: Callable[..., None]) -> None:
+        """Before the first step. ``note``: where a server puts what it has to tell, a kind and values by name."""
+
     def finish(self) -> None:
         """After the last step."""
 
     def facts(self) -> dict[str, Any]:
         """What the record should hold of this step beside what everybody's does."""
         return {}
-
-    def record_into(self, note: Callable[..., None]) -> None:
-        """Where a server puts what it has to tell: a kind, and values by name."""
 
     def gradient_traffic(self, count: int) -> Traffic | None:
         """Bytes this rank sends and receives to agree on ``count`` bytes of gradients; None: not known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import torch
@@ -54,7 +54,6 @@ class ParameterServer(Strategy):
         if self.is_server:
             own = self.roles.servers.index(self.comm.rank)
             self.server = self.make_server(parts[own], optimizer)
-            self._serving = self._serve_workers()
         if self.is_worker:
             self.model = self._forward = trained
             self._trainable = [(name, p) for name, p in trained.named_parameters() if p.requires_grad]
@@ -120,22 +119,20 @@ class ParameterServer(Strategy):
 
     # --- the server ---
 
-    def record_into(self, note: Callable[..., None]) -> None:
-        if self.is_server:
-            self.server.note = note
+    def begin(self, note: Callable[..., None]) -> None:
+        if not self.is_server:
+            return
+        self.server.note = note
+        others = [worker for worker in range(self.roles.workers) if worker != self.comm.rank]
+        pool = ThreadPoolExecutor(max(1, len(others)), "server")
+        comm = self.comm.unmetered()  # these messages are not part of a step of this process
+        self._serving = [pool.submit(self._serve_worker, worker, comm) for worker in others]
+        pool.shutdown(wait=False)
 
     def serve(self) -> None:
         """Until every worker has said goodbye or is lost. What goes wrong in the server is raised here."""
         for thread in as_completed(self._serving):
             thread.result()
-
-    def _serve_workers(self) -> list[Future[None]]:
-        others = [worker for worker in range(self.roles.workers) if worker != self.comm.rank]
-        pool = ThreadPoolExecutor(max(1, len(others)), "server")
-        comm = self.comm.unmetered()  # these messages are not part of a step of this process
-        threads = [pool.submit(self._serve_worker, worker, comm) for worker in others]
-        pool.shutdown(wait=False)
-        return threads
 
     def _serve_worker(self, worker: int, comm: Comm) -> None:
         header = torch.zeros(2, dtype=torch.int64)

@@ -1,0 +1,70 @@
+"""What mpiexec is told, and what its words mean, without starting it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.launch.mpi import command, find_mpiexec, outcome
+
+KILLED = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 4711 RUNNING AT somewhere
+=   EXIT CODE: 9
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+"""
+
+
+def test_the_command_line():
+    config = RunConfig(strategy="ps-sync", workers=3, servers=2, transport="mpi", batch_size=6, mpiexec="env -u X")
+    found = command(config.resolved(), [Path("runs/a"), Path("runs/b")])
+    worker = [sys.executable, "-u", "-m", "gradsync.worker", "runs/a", "runs/b"]
+    assert found == ["env", "-u", "X", "-n", "5", *worker]
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "exit_codes"),
+    [
+        (0, "", {}),
+        (9, KILLED, {2: -9}),
+        (1, "=   PID 4700 RUNNING AT x\n=   EXIT CODE: 1", {1: 1}),
+        (3, "", {0: 3}),
+    ],
+)
+def test_which_rank_failed_and_how(code: int, log: str, exit_codes: dict[int, int]):
+    assert outcome(code, log, {4700: 1, 4711: 2}).exit_codes == exit_codes
+
+
+def test_an_mpiexec_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with pytest.raises(InputError, match="--mpiexec no-such-thing -x: there is no such command"):
+        find_mpiexec("no-such-thing -x")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(InputError, match="needs mpiexec: pip install"):
+        find_mpiexec(None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"strategy": "ddp"}, "ddp does not run over MPI"),
+        ({"launcher": "local"}, "what mpiexec starts talks over MPI"),
+        ({"device": "cuda"}, "carries what is in the host's memory"),
+    ],
+)
+def test_what_does_not_go_with_mpi_is_refused(settings: dict, sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        RunConfig(**{"workers": 2, "transport": "mpi", **settings}).resolved()
+
+
+def test_either_flag_is_enough_and_the_default_strategy_is_one_that_runs():
+    for given in ({"launcher": "mpi"}, {"transport": "mpi"}):
+        config = RunConfig(workers=2, **given).resolved()
+        assert (config.launcher, config.transport) == ("mpi", "mpi")
+    assert config.strategy == "bucketed"

@@ -1,0 +1,78 @@
+"""Real MPI: what it computes, reads, and leaves behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from started import Started, alive
+
+from gradsync import launch
+from gradsync.config import RunConfig
+from gradsync.data import FILE_SETS, data_folder
+from gradsync.record import rank_rows
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason="no MPI: pip install gradsync[mpi]"
+)
+
+# Starts the processes it is asked for, but they do not find each other: what the mpiexec of another MPI does.
+WRONG_MPIEXEC = """#!/bin/sh
+count=$2; shift 2
+for i in $(seq $count); do "$@" & pids="$pids $!"; done
+code=0
+for pid in $pids; do wait $pid || code=$?; done
+exit $code
+"""
+
+
+def test_the_wrong_mpiexec_is_explained(cli, tmp_path: Path):
+    wrong = tmp_path / "wrong-mpiexec"
+    wrong.write_text(WRONG_MPIEXEC)
+    wrong.chmod(0o755)
+    done = cli("train", "--model", "logistic", "--workers", "2", "--transport", "mpi", "--mpiexec", str(wrong))
+    assert done.returncode == 1
+    assert "finds itself alone in its MPI world: mpiexec belongs to another MPI than the library" in done.stderr
+    assert "HINT" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(FILE_SETS["mnist"].locate(data_folder()) is None, reason=f"no mnist in {data_folder()}")
+def test_on_real_mnist_mpi_and_gloo_have_the_same_losses(tmp_path: Path):
+    """Over MPI the ranks read their parts through MPI-IO, over gloo they map them."""
+    base = {"model": "mnist-cnn", "data": "mnist", "strategy": "reduce-broadcast", "workers": 3, "steps": 6}
+    base |= {"batch_size": 48, "threads": 1, "precision": "fp64", "test_samples": 300, "out": str(tmp_path)}
+    runs = launch.run_in_turn([RunConfig(**base, transport=name) for name in ("gloo", "mpi")])
+    losses = []
+    for run in runs:
+        assert run.status == "completed", run.summary["error"]
+        rows = rank_rows(run.folder, 3)
+        losses.append([row["loss"] for rank in rows for row in rank if row["kind"] == "step"])
+        assert run.summary["read_seconds"] > 0
+        assert run.summary["ledger"]["wire"] > 0
+    assert len(losses[0]) == 18
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+    assert runs[0].summary["test"]["loss"] == pytest.approx(runs[1].summary["test"]["loss"], rel=1e-12)
+    assert [run.summary["transport"] for run in runs] == ["gloo", "mpi"]
+
+
+def test_a_killed_rank_ends_the_run_and_is_named(tmp_path: Path):
+    run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce")
+    os.kill(run.pids[1], signal.SIGKILL)
+    _, errors = run.process.communicate(timeout=30)
+    assert run.process.returncode == 1
+    assert "failed on rank 1: ProcessDied: the process was killed by SIGKILL" in errors
+    assert not any(alive(pid) for pid in run.pids)
+
+
+def test_an_interrupted_run_leaves_no_process(tmp_path: Path):
+    run = Started(tmp_path, "--transport", "mpi", "--strategy", "ring", "--json")
+    run.process.send_signal(signal.SIGINT)
+    output, _ = run.process.communicate(timeout=30)
+    assert run.process.returncode == 130
+    assert not any(alive(pid) for pid in run.pids)
+    assert json.loads(output)["error"]["signal"] == "SIGINT"
