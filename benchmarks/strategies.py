@@ -1,55 +1,89 @@
-"""Every strategy on VGG-11, 2 and 4 local workers, in turns in the same processes: step time as a ratio to ddp.
+"""Every synchronous strategy over every transport on VGG-11, in turns: step time as a ratio to ddp.
 
-    python benchmarks/strategies.py [--rounds 6] [--steps 6] [--batch-size 64] [--workers 2,4]
+    python benchmarks/strategies.py [--rounds 3] [--steps 6] [--batch-size 64] [--workers 2,4]
 
-Goals: bucketed at most 1.03 of ddp. About 6 minutes.
+Goals: bucketed at most 1.03 of ddp; ring at most 1.3 of gloo's all-reduce on the same bytes (``one-block``: all
+gradients in one block like ring's, summed by one all-reduce). About 10 minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 import tempfile
 
 from gradsync import launch
-from gradsync.config import RunConfig
-from gradsync.record import rank_rows
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
+from gradsync.record import Run, rank_rows
 from gradsync.strategies import STRATEGIES
+from gradsync.strategies.ring import Ring
 
-NAMES = [name for name in STRATEGIES if name != "local"]
 SKIPPED = 1  # the first step warms up
+
+COLLECTIVE = [name for name in STRATEGIES if name not in (*ONE_PROCESS, *WITH_SERVERS)]
+ONE_BLOCK = f"{__file__}:OneBlock"
+
+# Those that can have the same processes beside each other: starting takes longer than the steps.
+WAYS: list[tuple[str, str]] = [(name, "gloo") for name in (*COLLECTIVE, ONE_BLOCK)]
+WAYS += [("data-parallel", "auto"), ("ps-sync", "gloo")]
+if importlib.util.find_spec("mpi4py"):
+    WAYS += [("ps-sync", "mpi")] + [(name, "mpi") for name in (*COLLECTIVE, ONE_BLOCK) if name not in ("ddp", "none")]
+
+
+class OneBlock(Ring):
+    """The same block as ring's, summed by the transport's own all-reduce."""
+
+    def _all_reduce(self, block) -> None:
+        self.comm.all_reduce(block)
 
 
 def measure(workers: int, rounds: int, steps: int, batch_size: int, out: str) -> None:
-    # Every strategy gets every place in a round, so that a machine getting slower favours none.
-    order = [NAMES[(place + round_) % len(NAMES)] for round_ in range(rounds) for place in range(len(NAMES))]
     base = {"workers": workers, "threads": 1, "steps": steps, "batch_size": batch_size, "buffers": "local"}
-    configs = [RunConfig(**base, strategy=name, eval=False, out=out) for name in order]
-    seconds: dict[str, list[float]] = {name: [] for name in NAMES}
-    medians: dict[str, list[float]] = {name: [] for name in NAMES}
-    for run in launch.run_in_turn(configs):
-        found = [
-            row["seconds"]
-            for rows in rank_rows(run.folder, workers)
-            for row in rows
-            if row["kind"] == "step" and row["step"] > SKIPPED
-        ]
-        seconds[run.config["strategy"]] += found
-        medians[run.config["strategy"]].append(statistics.median(found))
-    base_median = statistics.median(seconds["ddp"])
-    for name in NAMES:
-        by_round = [a / b for a, b in zip(medians[name], medians["ddp"], strict=True)]
+    step: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+    messages: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+    medians: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+    for round_ in range(rounds):
+        # Another first one each time, so that a machine getting slower favours none.
+        ways = sorted(WAYS[round_:] + WAYS[:round_], key=lambda way: (way[1], way[0] in WITH_SERVERS + ONE_PROCESS))
+        configs = [RunConfig(**base, strategy=name, transport=via, eval=False, out=out) for name, via in ways]
+        for way, run in zip(ways, launch.run_in_turn(configs), strict=True):
+            assert run.status == "completed", run.summary
+            rows = timed_rows(run)
+            step[way] += [row["seconds"] for row in rows]
+            messages[way] += [sum(end - start for *_, start, end, _ in row["collectives"]) for row in rows]
+            medians[way].append(statistics.median(row["seconds"] for row in rows))
+    ddp = statistics.median(step["ddp", "gloo"])
+    for name, via in WAYS:
+        way = name, via
+        by_round = [a / b for a, b in zip(medians[way], medians["ddp", "gloo"], strict=True)]
         print(
-            f"{workers} workers, {name:16} {statistics.median(seconds[name]):.3f} s a step, "
-            f"{statistics.median(seconds[name]) / base_median:.3f} of ddp, "
-            f"rounds from {min(by_round):.2f} to {max(by_round):.2f}",
+            f"{workers} workers, {label(way):24} {statistics.median(step[way]):.3f} s a step, "
+            f"{statistics.median(step[way]) / ddp:.3f} of ddp, rounds {min(by_round):.2f} to {max(by_round):.2f}",
+            flush=True,
+        )
+    for via in sorted({via for name, via in WAYS if name == "ring"}):
+        ring, block = (statistics.median(messages[name, via]) for name in ("ring", ONE_BLOCK))
+        print(
+            f"{workers} workers, ring over {via}: {ring * 1e3:.1f} ms a step in messages, {ring / block:.2f} of one "
+            f"all-reduce of the same bytes ({block * 1e3:.1f} ms)",
             flush=True,
         )
 
 
+def timed_rows(run: Run) -> list[dict]:
+    ranks = rank_rows(run.folder, len(run.summary["ranks"]))
+    return [row for rows in ranks for row in rows if row["kind"] == "step" and row["step"] > SKIPPED]
+
+
+def label(way: tuple[str, str]) -> str:
+    name, via = way
+    return ("one-block" if name == ONE_BLOCK else name) + (" over mpi" if via == "mpi" else "")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--workers", default="2,4")

@@ -10,12 +10,13 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "gradsync"
 
-BASE = {"errors", "version"}
+BASE = {"errors", "values", "version"}
 ALLOWED = {
     "config": BASE,
     "record": BASE,
     "summary": BASE | {"config", "meter", "record"},
     "meter": BASE | {"record"},
+    "parent": set(),
     "plugin": BASE,
     "world": BASE,
     "comm": BASE | {"meter"},
@@ -24,13 +25,13 @@ ALLOWED = {
     "data": BASE | {"plugin"},
     "train": BASE | {"config", "data", "models", "record", "strategies"},
     "worker": BASE
-    | {"comm", "config", "data", "meter", "models", "plugin", "record", "strategies", "train", "world"},
-    "launch": BASE | {"config", "record", "summary"},
+    | {"comm", "config", "data", "meter", "models", "parent", "plugin", "record", "strategies", "train", "world"},
+    "launch": BASE | {"config", "parent", "record", "summary"},
     "study": BASE | {"config", "launch", "record"},
     "report": BASE | {"config", "meter", "record", "study", "summary"},
     "check": BASE | {"comm", "config", "data", "launch", "models", "plugin", "strategies", "study", "world"},
 }
-STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set()}
+STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set(), "values": set()}
 WITHOUT_TORCH = {"report", "study", "cli", "commands"}  # at import
 ARITHMETIC = {
     "ledger",

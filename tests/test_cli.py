@@ -152,6 +152,12 @@ def test_bad_input_in_a_process_of_its_own(cli):
     assert done.stderr.startswith("gradsync: unknown model 'vgg1'. Did you mean vgg11?")
 
 
+def test_folders_may_stand_after_a_list_of_columns():
+    for given in (["--columns", "workers,total", "a", "b"], ["a", "b", "--columns=workers,total"]):
+        command = parse(["show", *given])
+        assert (command.columns, [str(run) for run in command.runs]) == (("workers", "total"), ["a", "b"])
+
+
 def test_lists_may_be_written_with_commas():
     command = parse(["verify", "--workers", "2,3", "--steps", "4", "--strategies=ddp,all-reduce", "mine.py:A"])
     assert command.run.workers == (2, 3)

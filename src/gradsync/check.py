@@ -8,10 +8,11 @@ from torch import nn
 
 from gradsync import data, models, strategies, world
 from gradsync.comm import Comm
-from gradsync.config import RunConfig
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.mpi import find_mpiexec
 from gradsync.plugin import is_reference
+from gradsync.strategies.parameter_server import shards
 from gradsync.study.verify import Claim, ModelFacts, VerifyConfig
 
 
@@ -21,6 +22,10 @@ def check(configs: list[RunConfig]) -> nn.Module:
         resolved = config.resolved()
         assert resolved.strategy
         roles = strategies.Roles(resolved.workers or 1, resolved.server_ranks)
+        if strategies.find(resolved.strategy).has_servers and resolved.strategy not in WITH_SERVERS:
+            raise InputError(
+                f"--strategy {resolved.strategy} has servers: gradsync starts those of {', '.join(WITH_SERVERS)}."
+            )
         strategies.construct(resolved.strategy, Comm(size=resolved.processes), config.buffers, config.options, roles)
         if resolved.launcher == "mpi":
             check_mpi(resolved)
@@ -39,6 +44,10 @@ def check(configs: list[RunConfig]) -> nn.Module:
         parts=data.Parts(data.Wanted(config.train_samples), data.Wanted(config.test_samples)),
     )
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    for item in configs:
+        servers = item.resolved().servers
+        if servers:
+            shards([parameter for parameter in model.parameters() if parameter.requires_grad], servers)
     if config.eval and not len(samples.test):
         raise InputError(f"{config.data} has no test samples: use --no-eval, or data that has.")
     workers = max(item.resolved().workers or 1 for item in configs)
@@ -57,8 +66,14 @@ def check_mpi(config: RunConfig) -> None:
 
 def check_verify(config: VerifyConfig) -> tuple[dict[str, Claim], ModelFacts]:
     """The strategies to verify, what each claims to be, and what to know of the model."""
-    names = config.strategies or [name for name in strategies.STRATEGIES if name not in ("local", "none")]
-    module = check(config.runs(names))
+    left_out = ["local", "none"]
+    if config.sync_bn or config.buffers not in (None, "local") or config.start == "own":
+        left_out += [*WITH_SERVERS, *ONE_PROCESS]  # they refuse these settings
+    names = config.strategies or [name for name in strategies.STRATEGIES if name not in left_out]
+    runs = config.runs(names)
+    if not runs:
+        raise InputError("nothing to verify: ddp does not run over MPI. Name other strategies or transports.")
+    module = check(runs)
     kinds = {name: strategies.find(name) for name in names}
     claims = {name: Claim(kind.lossy, kind.asynchronous) for name, kind in kinds.items()}
     parameters = {name for name, _ in module.named_parameters()}

@@ -14,10 +14,11 @@ import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gradsync.commands import Compare, Data, Show, Trace, Train, Verify
-from gradsync.config import ALTERNATIVES, RunConfig, Settings, flag, read_file
+from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
 from gradsync.study.compare import CompareConfig
+from gradsync.values import flag
 
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
@@ -100,15 +101,19 @@ def split_lists(argv: list[str]) -> list[str]:
     """``verify --workers 2,3,4`` is the same as ``--workers 2 3 4``; likewise --strategies."""
     lists = LISTS.get(argv[0] if argv else "", ())
     found: list[str] = []
-    inside = False
+    folders: list[str] = []  # of show, after a list with commas: put before it, or the flag would take them too
+    inside = whole = False
     for item in argv:
         name, equals, value = item.partition("=")
         if item.startswith("--"):
-            inside = name in lists
+            inside, whole = name in lists, bool(equals)
             found += [name, *value.split(",")] if inside and equals else [item]
+        elif inside and whole and argv[0] == "show":
+            folders.append(item)
         else:
             found += [part for part in item.split(",") if part] if inside else [item]
-    return found
+            whole = "," in item
+    return [*found[:1], *folders, *found[1:]]
 
 
 def config_file(argv: list[str]) -> Path | None:

@@ -11,10 +11,10 @@ import os
 import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar
 
 from gradsync.errors import InputError, unknown
+from gradsync.values import at_least, check_types, flag
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,8 +88,8 @@ class Settings:
     """Times the number of workers, or its root. Default: none; linear for --batch-per-worker above 1,024 in all."""
 
     warmup_epochs: float | None = None
-    """Epochs in which the learning rate grows to its full size. Default: none; with --batch-per-worker above 1,024
-    in all, 5, but at most a quarter of the run."""
+    """Epochs in which the learning rate grows to its full size. Default: none; where it is scaled and the batch is
+    above 1,024, 5 epochs, but at most a quarter of the run."""
 
     schedule: Literal["constant", "cosine", "step"] = "constant"
     """What becomes of the learning rate after that: cosine goes down to 0, step falls at each of --decay-epochs."""
@@ -146,7 +146,7 @@ class Settings:
     """Write event files for TensorBoard into the run folder while it trains."""
 
     save_model: bool = False
-    """Keep rank 0's trained parameters and buffers as model.pt in the run folder."""
+    """Keep the trained parameters and buffers as model.pt in the run folder: rank 0's, or the servers' last ones."""
 
     server_placement: Literal["own", "shared"] = "own"
     """Parameter servers as processes of their own, or each within the process of a worker."""
@@ -213,6 +213,8 @@ class RunConfig(Settings):
                 f"you set --strategy local but --workers {workers}: local trains in one process. "
                 "HINT: leave --workers out, or choose ddp, all-reduce or gather-scatter."
             )
+        if self.servers == 0 and strategy in WITH_SERVERS:
+            raise InputError(f"--servers is 0: {strategy} needs at least one.")
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
         grown = bool(self.batch_per_worker) and batch_size > LARGE_BATCH and workers > 1
@@ -223,12 +225,12 @@ class RunConfig(Settings):
             servers=self.servers or int(strategy in WITH_SERVERS),
             launcher=self.launcher or ("mpi" if self.transport == "mpi" else "local"),
             transport="mpi" if self.launcher == "mpi" and self.transport == "auto" else self.transport,
+            device="cpu" if "mpi" in (self.transport, self.launcher) and self.device == "auto" else self.device,
             batch_size=batch_size,
             batch_per_worker=None,
             epochs=self.epochs or (None if self.steps else 1),
             lr=LEARNING_RATE[self.optimizer] if self.lr is None else self.lr,
             lr_scaling=self.lr_scaling or ("linear" if grown else "none"),
-            warmup_epochs=0.0 if self.warmup_epochs is None and not grown else self.warmup_epochs,
             weight_decay=WEIGHT_DECAY[self.optimizer] if self.weight_decay is None else self.weight_decay,
             threads=self.threads or max(1, available_cores() // workers),
         )
@@ -255,6 +257,10 @@ class RunConfig(Settings):
             )
         if self.transport == "mpi" and self.device == "cuda":
             raise InputError("--transport mpi carries what is in the host's memory: use --device cpu, or gloo.")
+        if self.strategy == "data-parallel" and self.sync_bn:
+            raise InputError("data-parallel has no messages between replicas: --sync-bn needs other strategies.")
+        if self.strategy in WITH_SERVERS and self.transport == "nccl":
+            raise InputError(f"{self.strategy} sends at times of its own, which nccl does not know: use gloo.")
         if self.strategy not in WITH_SERVERS:
             if self.servers:
                 raise InputError(f"--servers is for {' and '.join(WITH_SERVERS)}: {self.strategy} has none.")
@@ -353,50 +359,9 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def as_text(options: dict[str, Any]) -> dict[str, str]:
     """Options travel as text; the strategy knows their types."""
     return {name.replace("_", "-"): str(value) for name, value in options.items()}
-
-
-def at_least(config: Any, name: str, least: int) -> None:
-    value = getattr(config, name)
-    if value is not None and not value >= least:
-        raise InputError(f"{flag(name)} is {value}: it must be {least} or more.")
-
-
-def check_types(config: Any) -> None:
-    """Flags arrive with the right type; files and Python callers may not."""
-    hints = get_type_hints(type(config))
-    for item in fields(config):
-        value, hint = getattr(config, item.name), hints[item.name]
-        allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        if not any(fits(value, kind) for kind in allowed):
-            names = [describe(kind) for kind in allowed if kind is not type(None)]
-            raise InputError(f"{flag(item.name)} is {value!r}: it must be {' or '.join(names)}.")
-
-
-def fits(value: Any, kind: Any) -> bool:
-    origin = get_origin(kind)
-    if origin is Literal:
-        return value in get_args(kind)
-    if origin is tuple:
-        return isinstance(value, (tuple, list)) and all(fits(item, get_args(kind)[0]) for item in value)
-    if origin is not None:
-        return isinstance(value, origin)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if kind is float else kind)
-
-
-def describe(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(get_args(kind))
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-    return names.get(kind, "a table" if get_origin(kind) is dict else "a list")
 
 
 Config = TypeVar("Config", bound=Settings)

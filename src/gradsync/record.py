@@ -92,6 +92,11 @@ def log_file(folder: Path, rank: int, stream: str) -> Path:
     return folder / "logs" / f"rank-{rank}.{stream}"
 
 
+def model_file(folder: Path, rank: int | None = None) -> Path:
+    """The trained model; where workers each have their own, until it is known which one is the run's: a rank's."""
+    return folder / ("model.pt" if rank is None else f"model-{rank}.pt")
+
+
 def rank_file(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank}.jsonl"
 

@@ -31,6 +31,7 @@ def summarize(
     ``lost``: the workers that went while the others went on.
     """
     ranks = everyone[: config.trainers]
+    gone = {item["rank"] for item in lost}
     start = next((row for rows in ranks if (row := first(rows, "start"))), {})
     seconds = [row["seconds"] for rows in ranks for row in timed(rows)]
     per_step = statistics.fmean(seconds) if seconds else None
@@ -42,6 +43,7 @@ def summarize(
         "world_size": config.workers,
         "nodes": len({row["node"] for rows in everyone if (row := first(rows, "start"))}),
         "strategy": config.strategy,
+        "server_count": config.servers,
         "options": config.options,
         "model": config.model,
         "data": config.data,
@@ -61,14 +63,14 @@ def summarize(
         "device": start.get("device"),
         "seconds_per_step": per_step,
         "seconds_per_step_spread": statistics.stdev(seconds) if len(seconds) > 1 else None,
-        "samples_per_second": samples_per_second(ranks),
+        "samples_per_second": samples_per_second([rows for rank, rows in enumerate(ranks) if rank not in gone]),
         "epoch_seconds": epoch_seconds(ranks, start.get("steps_per_epoch")),
         "read_seconds": max(
             (row.get("read_seconds", 0.0) for rows in ranks if (row := first(rows, "start"))), default=None
         ),
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
-        "test": combined_test(ranks, {item["rank"] for item in lost}),
+        "test": combined_test(ranks, gone),
         **served(everyone),
         **measured(ranks, pushes(everyone)),
         "servers": [
@@ -92,10 +94,13 @@ def timed(rows: list[Row]) -> list[Row]:
 
 
 def samples_per_second(ranks: list[list[Row]]) -> float | None:
-    """Samples of all ranks in the timed steps, over the time these took a rank."""
-    rows = [row for rows in ranks for row in timed(rows)]
-    seconds = sum(row["seconds"] for row in rows) / len(ranks)
-    return sum(row["samples"] for row in rows) / seconds if seconds else None
+    """Each rank's samples in the timed steps over the time it took, added up: they may go at different speeds."""
+    each = [
+        sum(row["samples"] for row in rows) / sum(row["seconds"] for row in rows)
+        for rows in map(timed, ranks)
+        if rows
+    ]
+    return sum(each) if each else None
 
 
 def epoch_seconds(ranks: list[list[Row]], steps_per_epoch: int | None) -> list[float]:

@@ -5,7 +5,6 @@ Given several folders it does one run after another in the same processes, until
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import random
@@ -31,8 +30,9 @@ from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.meter.recorder import Recorder, Stopwatch
+from gradsync.parent import end_with_parent
 from gradsync.plugin import users_traceback
-from gradsync.record import RankLog, log_file
+from gradsync.record import RankLog, log_file, model_file
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
 from gradsync.train.precision import PRECISIONS
@@ -43,7 +43,7 @@ EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
 
 
 def main() -> int:
-    end_with_parent()
+    end_with_parent(signal.SIGKILL)
     here = world.discover()
     folders = [Path(folder) for folder in sys.argv[1:]]
     for number, folder in enumerate(folders):
@@ -199,8 +199,10 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     with sampler, comm.slow_link(link_delay):
         sync.begin(log.write)
         train(sync, loader, test, plan, log)
-        if config.save_model and (here.rank == 0 or sync.has_servers):  # of several, the last to end has all updates
-            checkpoint.save(sync.model, folder / "model.pt")
+        if config.save_model and sync.has_servers:  # whoever has seen the most updates: that is known at the end
+            checkpoint.save(sync.model, model_file(folder, here.rank))
+        elif config.save_model and here.rank == 0:
+            checkpoint.save(sync.model, model_file(folder))
         sync.finish()
     if clock and not sync.has_servers:  # whose workers end at their own times
         log.write("clock", **asdict(measure_offset(comm, device)))
@@ -241,13 +243,6 @@ def is_lost_peer(error: Exception) -> bool:
     """Whether this rank failed only because another did: not the cause worth showing."""
     text = str(error).lower()
     return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
-
-
-def end_with_parent() -> None:
-    """If the process that started this one is killed outright, do not outlive it (Linux)."""
-    if sys.platform == "linux":
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ def test_a_rank_makes_only_its_own_part_which_is_the_same_as_of_the_whole():
     for outside in (332, 666):
         with pytest.raises(IndexError, match="samples 333 to 665 only"):
             mine.labels[outside]
-    assert not len(generate((1, 28, 28), 10, 0, Parts(Wanted(1000, rank=3, size=3)))[0].pixels[:0])
+    nothing = generate((1, 28, 28), 10, 0, Parts(Wanted(1000, rank=3, size=3)))[0]
+    assert len(nothing) == 1000
+    with pytest.raises(IndexError):
+        nothing.pixels[999]
 
 
 def test_data_takes_the_shape_of_the_model():

@@ -185,7 +185,7 @@ def test_the_host_is_sampled(runs: Runs):
 
 @pytest.mark.parametrize("strategy", ["gather-scatter", "ddp", "ps-async"])
 def test_a_trace_of_four_workers_is_one_a_viewer_can_open(runs: Runs, strategy: str):
-    whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 4))))
+    whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 5))))
     check_format(whole)
     spans = [event for event in whole["traceEvents"] if event["ph"] == "X"]
     assert {event["pid"] for event in spans} == {1, 2, 3, 4}

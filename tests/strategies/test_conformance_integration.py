@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(repeated: dic
     assert one != other
 
 
-ALONE = [*COLLECTIVE, "data-parallel", "ps-sync", "ps-sync shared", "ps-sync over mpi", *ASYNCHRONOUS]
+ALONE = [*COLLECTIVE, "data-parallel", "ps-sync", "ps-sync shared", "ps-async over mpi", *ASYNCHRONOUS]
 
 
 @pytest.mark.parametrize("way", ALONE)
@@ -219,3 +219,14 @@ def test_summed_gradients_are_a_larger_step(run, one_process):
     summed = run("logistic", "ps-sync", 2, options={"combine": "sum"}, **plain)
     doubled = one_process("logistic", **plain, lr=2 * SETTINGS["logistic"]["lr"])
     assert distance(saved(summed.folder), doubled) < TOLERANCE
+
+
+def test_backup_workers_with_two_servers_end_together(run):
+    """Each server picks the first two of three gradients for itself, so that the two drift apart."""
+    done = run("logistic", "ps-sync with 2 servers", 3, options={"aggregate": 2})
+    summary = done.summary
+    assert summary["updates"] == STEPS
+    assert sum(summary["staleness"]["histogram"].values()) == 2 * STEPS
+    assert summary["server_count"] == 2
+    assert (done.folder / "model.pt").exists()
+    assert not list(done.folder.glob("model-*.pt"))

@@ -58,7 +58,7 @@ class Comm:
             return tensor
 
         if self._slow_link:
-            return self._slow_link.run(lambda: self._all_reduce(flat(tensor))).then(done)
+            return self._slow_link.run(lambda: self._all_reduce_later(flat(tensor)).wait()).then(done)
         return self._all_reduce_later(flat(tensor)).then(done)
 
     def reduce(self, tensor: Tensor, target: int = 0, kind: Kind = "gradients") -> None:
@@ -110,6 +110,7 @@ class Comm:
         """The same end of the same group, for messages that belong to no step of this rank."""
         other = copy.copy(self)
         other.meter = Stopwatch()
+        other._slow_link = None
         return other
 
     def carrier(self, device: torch.device) -> torch.device:

@@ -15,7 +15,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import signal_name
 from gradsync.launch import independent, local, mpi
 from gradsync.launch.outcome import Outcome, explain, lost_ranks
-from gradsync.record import Run, create_folder, rank_files, rank_rows, write_json
+from gradsync.record import Row, Run, create_folder, model_file, rank_files, rank_rows, write_json
 from gradsync.summary import LAST, summarize
 
 Watch = Callable[..., AbstractContextManager[Any]]
@@ -94,12 +94,24 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
             end = max(ends.values()) if completed else ended
             reason = None if completed else explain(outcome, everyone, folder)
             summary = summarize(run_config, everyone, reason, end - begin, lost_ranks(outcome, everyone))
+            keep_newest_model(folder, everyone)
             write_json(folder / "summary.json", summary)
             runs.append(Run(folder, config.to_dict(), summary))
             if not completed:
                 break
             begin = end
     return runs
+
+
+def keep_newest_model(folder: Path, ranks: Sequence[Sequence[Row]]) -> None:
+    """Workers of a server each leave the model they had; the run's is that of the one that saw the most updates."""
+    seen = {rank: max((row.get("update", 0) for row in rows), default=0) for rank, rows in enumerate(ranks)}
+    left = [rank for rank in sorted(seen, key=lambda rank: -seen[rank]) if model_file(folder, rank).exists()]
+    for number, rank in enumerate(left):
+        if number == 0:
+            model_file(folder, rank).replace(model_file(folder))
+        else:
+            model_file(folder, rank).unlink()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from gradsync.launch.processes import (
     rank_logs,
     restored_signals,
 )
+from gradsync.record import rank_file, read_rows
 
 POLL_SECONDS = 0.1
 LAST_WORDS_SECONDS = 1.0  # for the others to write down what they make of a lost one
@@ -40,19 +41,19 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
         "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(store.port),
         "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "TORCHELASTIC_SIGNALS_TO_HANDLE": handled_signals(),
     }
     running: dict[int, Any] = {}
     spare = config.spare_workers if len(folders) == 1 else 0  # a run to come needs them all
     lost: dict[int, int] = {}
-    with restored_signals(), environment(rank_environment(config) | common):
+    ours = {"TORCHELASTIC_SIGNALS_TO_HANDLE": handled_signals()}  # read in this process
+    with restored_signals(), environment(rank_environment(config) | ours):
         try:
             for rank in range(config.processes):
                 running[rank] = start_processes(
                     name=f"rank-{rank}",
                     entrypoint=sys.executable,
                     args={0: ("-u", "-m", "gradsync.worker", *map(str, folders))},
-                    envs={0: {"RANK": str(rank), "LOCAL_RANK": str(rank)}},
+                    envs={0: common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}},
                     logs_specs=rank_logs(folders[0]),
                 )
             while running:
@@ -60,7 +61,8 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
                     del running[rank]
                     if exit_code:
                         lost[rank] = exit_code
-                if set(lost) & set(config.server_ranks) or len(lost) > spare:
+                too_many = len(lost) > spare or bool(set(lost) & set(config.server_ranks))
+                if too_many or (lost and not begun(config, folders[0])):
                     time.sleep(LAST_WORDS_SECONDS)
                     lost |= {rank: code for rank, code in ended(running).items() if code}
                     return Outcome(exit_codes=lost)
@@ -73,6 +75,12 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
             if lost:
                 end_sessions(folders[0], config.processes)
     return Outcome(lost=lost)
+
+
+def begun(config: RunConfig, folder: Path) -> bool:
+    """Whether every rank has found the others. Until then they would wait in vain for one that is lost."""
+    starts = [next(read_rows(rank_file(folder, rank)), None) for rank in range(config.processes)]
+    return all(row is not None and row["kind"] == "start" for row in starts)
 
 
 def ended(running: dict[int, Any]) -> dict[int, int]:

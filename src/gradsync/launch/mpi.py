@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shlex
@@ -17,9 +16,11 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import SHUTDOWN_SECONDS, end_sessions, rank_environment
+from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
 LOG = "mpiexec.log"
+LAST_WORDS = 60
 
 
 def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
@@ -35,16 +36,26 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us only, and we tell mpiexec
-            preexec_fn=end_with_parent,
+            preexec_fn=lambda: end_with_parent(signal.SIGTERM),
         )
         try:
             code = mpiexec.wait()
         finally:
             if mpiexec.poll() is None:
                 stop(mpiexec)
+    if code and not rank_files(folder):
+        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(log)}"))
     if code:
         end_sessions(folder, config.processes)
     return outcome(code, log.read_text(errors="replace"), process_ids(folder))
+
+
+class MpiexecFailed(Exception):
+    """It has told why."""
+
+
+def last_words(log: Path) -> str:
+    return " ".join(log.read_text(errors="replace").split()[-LAST_WORDS:]) or "it does not say why"
 
 
 # The mpich wheel otherwise listens on every interface it finds.
@@ -92,9 +103,3 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def end_with_parent() -> None:
-    if sys.platform == "linux":
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGTERM)

@@ -14,11 +14,13 @@ from gradsync.record import Row
 
 
 def pushes(ranks: Iterable[list[Row]]) -> list[Row]:
-    return [row for rows in ranks for row in rows if row["kind"] == "push"]
+    """To the first server: every gradient comes to all of them, each taking its shard."""
+    of_servers = ([row for row in rows if row["kind"] == "push"] for rows in ranks)
+    return next((rows for rows in of_servers if rows), [])
 
 
 def served(ranks: list[list[Row]]) -> dict[str, Any]:
-    """Of all servers: updates of the parameters, how stale the applied gradients were, and how many were dropped."""
+    """Updates of the parameters, how stale the applied gradients were, and how many were dropped."""
     found = pushes(ranks)
     if not found:
         return {"updates": None, "staleness": None}

@@ -25,6 +25,7 @@ SHOWN_PHASES = {"drain": "wait for buckets"}
 
 def trace(ranks: list[list[Row]], last_step: int | None = None) -> dict[str, Any]:
     """The whole file as JSON, up to ``last_step``. Times in microseconds from the first event on."""
+    ranks = [rows for rows in ranks if not any(row.get("role") == "server" for row in rows)]  # these have no steps
     steps = whole_steps(ranks, last=last_step)
     clock = timeline_of(ranks)
     end = max((step.end for step in steps[-1]), default=0.0) + AFTER if steps else 0.0

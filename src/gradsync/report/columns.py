@@ -120,7 +120,7 @@ def figure(name: str, form: str) -> Text:
 # name -> heading, in two lines so that the default table fits into 80 columns, and what stands below it
 COLUMNS: dict[str, tuple[str, Text]] = {
     "workers": ("work-\ners", lambda item, lines: str(item.figures["world_size"])),
-    "servers": ("ser-\nvers", lambda item, lines: str(len(item.figures.get("servers") or []) or NOTHING)),
+    "servers": ("ser-\nvers", lambda item, lines: str(item.figures.get("server_count") or NOTHING)),
     "transport": ("trans-\nport", lambda item, lines: item.figures.get("transport") or NOTHING),
     "steps": ("steps", figure("steps", ",d")),
     "updates": ("up-\ndates", figure("updates", ",d")),

@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradsync import world
-from gradsync.comm import Comm, TorchComm
+from gradsync.comm import Comm, TorchComm, mpi
 from gradsync.config import Buffers
 from gradsync.errors import InputError, unknown
 from gradsync.plugin import is_reference, resolve, users_error, users_frames
@@ -65,7 +65,14 @@ def attach(
     """
     if find(strategy).has_servers:
         raise InputError(f"{strategy} needs server processes, which `gradsync train --strategy {strategy}` starts.")
+    if replicas != 1 and strategy != "data-parallel":
+        raise InputError(f"replicas is for data-parallel: {strategy} has as many workers as there are processes.")
     here = world.current()
+    if here.launcher in world.MPI_LAUNCHERS:
+        if strategy == "ddp":
+            raise InputError("PyTorch's ddp does not run over MPI: bucketed computes the same.")
+        sync = construct(strategy, mpi.MpiComm(), buffers, options, Roles(workers=replicas))
+        return attached(sync, model, optimizer, sync_bn)
     parameter = next(model.parameters(), None)
     if world.join(here, torch.device("cpu") if parameter is None else parameter.device):
         atexit.register(world.leave)

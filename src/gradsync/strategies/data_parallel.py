@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +13,7 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
+from gradsync.errors import InputError
 from gradsync.strategies.base import Roles, Strategy
 
 
@@ -33,6 +36,8 @@ class DataParallel(Strategy):
         self.replicas = (roles or Roles()).workers
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
+        if self.comm.size > 1:
+            raise InputError("data-parallel has its replicas in one process: start one, and give it replicas.")
         super().attach(model, optimizer)
         on_gpu = next(model.parameters()).is_cuda
         if on_gpu and torch.cuda.device_count() >= self.replicas:
@@ -46,7 +51,7 @@ class DataParallel(Strategy):
 
 
 class Replicas(nn.Module):
-    """Replicas of a model in threads of this process. The first one is the model itself."""
+    """Replicas of a model in threads of this process, or taking turns on a GPU. The first one is the model itself."""
 
     def __init__(self, model: nn.Module, count: int) -> None:
         super().__init__()
@@ -54,8 +59,12 @@ class Replicas(nn.Module):
         for replica in self._replicas[1:]:
             for own, shared in zip(replica.parameters(), model.parameters(), strict=True):
                 own.data = shared.data
-        threads = torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(count, "replica", initializer=lambda: torch.set_num_threads(threads))
+        # Replicas on one GPU take turns: autograd has one thread for it, and that one runs the hook below.
+        self._at_once: Callable[..., Iterable[Any]] = map
+        if not next(model.parameters()).is_cuda:
+            threads = torch.get_num_threads()
+            pool = ThreadPoolExecutor(count, "replica", initializer=lambda: torch.set_num_threads(threads))
+            self._at_once = pool.map
 
     def forward(self, inputs: Tensor) -> Tensor:
         model, *others = self._replicas
@@ -66,20 +75,25 @@ class Replicas(nn.Module):
         context = (torch.is_autocast_enabled(inputs.device.type), torch.get_autocast_dtype(inputs.device.type))
 
         def apply(replica: nn.Module, piece: Tensor) -> Tensor:
-            # Autocast is a setting of a thread.
-            with torch.autocast(inputs.device.type, context[1], enabled=context[0]):
+            # Both are settings of a thread.
+            autocast = torch.autocast(inputs.device.type, context[1], enabled=context[0])
+            with autocast, torch.set_grad_enabled(training):
                 return replica(piece)
 
+        training = torch.is_grad_enabled()
         pieces = inputs.chunk(len(self._replicas))
-        outputs = list(self._pool.map(apply, self._replicas, pieces))
-        gathered = torch.cat([output.detach() for output in outputs]).requires_grad_()
+        outputs = list(self._at_once(apply, self._replicas, pieces))
+        gathered = torch.cat([output.detach() for output in outputs])
+        if not training:
+            return gathered
+        gathered.requires_grad_()
         gathered.register_hook(lambda gradient: self._backward(outputs, gradient))
         return gathered
 
     def _backward(self, outputs: list[Tensor], gradient: Tensor) -> None:
         """Of all replicas at the same time; then their gradients are added to those of the one model, in order."""
         pieces = gradient.split([len(output) for output in outputs])
-        list(self._pool.map(torch.autograd.backward, outputs, pieces))
+        list(self._at_once(torch.autograd.backward, outputs, pieces))
         for parameters in zip(*(replica.parameters() for replica in self._replicas), strict=True):
             sum_gradients(*parameters)
 

@@ -74,17 +74,17 @@ class ParameterServer(Strategy):
             for parameter in packed.parameters:
                 packed.take(parameter, 1.0)
         here, remote = self._here_and_remote()
+        finished = [0] * len(self.roles.servers)
         for shard in remote:
             self._send_header(shard, GRADIENT)
             self.comm.send(self._gradients[shard].block, self.roles.servers[shard], "gradients", PUSH)
         for shard in here:
-            self.comm.stamped_wait(lambda shard=shard: self._push_here(shard))  # type: ignore[misc]
+            self.comm.stamped_wait(lambda shard=shard: self._push_here(shard, finished))  # type: ignore[misc]
         for shard in remote:
             self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)
             self.comm.receive(self._parameters[shard].block, self.roles.servers[shard], "parameters", REPLY)
-            version, finished = self._header.tolist()
-            self._version[shard] = version
-            self.finished |= bool(finished)
+            self._version[shard], finished[shard] = self._header.tolist()
+        self.finished = all(finished)
         phase("other")
         self._buffer_sync()
         self.model.zero_grad()
@@ -94,12 +94,11 @@ class ParameterServer(Strategy):
         here = [shard for shard, rank in enumerate(self.roles.servers) if rank == self.comm.rank]
         return here, [shard for shard in range(len(self.roles.servers)) if shard not in here]
 
-    def _push_here(self, shard: int) -> None:
+    def _push_here(self, shard: int, finished: list[int]) -> None:
         self.server.inbox(self.comm.rank).copy_(self._gradients[shard].block)
         reply = self.server.push(self.comm.rank, self._version[shard])
         self._parameters[shard].block.copy_(reply.parameters)
-        self._version[shard] = reply.version
-        self.finished |= reply.finished
+        self._version[shard], finished[shard] = reply.version, reply.finished
 
     def _send_header(self, shard: int, what: int) -> None:
         self._header[0], self._header[1] = self._version[shard], what

@@ -20,8 +20,9 @@ class PsAsync(ParameterServer):
        ``lr_by_staleness`` divides the learning rate by the staleness.
     3. The worker pulls the parameters as they are now.
 
-    No barrier anywhere: a worker that is slow, ends or dies does not hold up the others. Cost per step: as every
-    parameter server's. N workers do not compute what one computes, by design; one worker does.
+    No barrier anywhere: a worker that is slow, ends or dies does not hold up the others (over MPI, one that dies
+    takes all with it). Cost per step: as every parameter server's. N workers do not compute what one computes, by
+    design; one worker does.
     """
 
     asynchronous = True

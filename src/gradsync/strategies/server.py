@@ -103,7 +103,7 @@ class SyncServer(Server):
         self._arrived: set[int] = set()
 
     def _take(self, worker: int, staleness: int) -> bool:
-        if staleness:
+        if staleness or self._finished():
             return False
         self._arrived.add(worker)
         version = self.version

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from gradsync import launch
-from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, as_text, at_least
+from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, as_text
 from gradsync.errors import InputError
 from gradsync.record import Run
+from gradsync.values import at_least
 
 FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 
@@ -60,7 +61,7 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
         shared |= {"batch_size": config.batch_per_worker * config.workers[0], "batch_per_worker": None}
     return [
         RunConfig(
-            **shared | ({"inject": None, "launcher": None} if strategy == "local" else {}),
+            **shared | ({"inject": None, "launcher": None} if strategy in ONE_PROCESS else {}),
             workers=workers,
             strategy=strategy,
             servers=config.servers if strategy in WITH_SERVERS else None,

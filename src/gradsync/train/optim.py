@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-from gradsync.config import RunConfig
+from gradsync.config import LARGE_BATCH, RunConfig
 from gradsync.train.lars import LARS
 
 DEFAULT_WARMUP_EPOCHS, LONGEST_DEFAULT_WARMUP = 5, 0.25  # of the run
@@ -75,4 +75,6 @@ def rate(config: RunConfig, updates: int, updates_per_epoch: int) -> Callable[[i
 def warmup_updates(config: RunConfig, updates: int, updates_per_epoch: int) -> int:
     if config.warmup_epochs is not None:
         return round(config.warmup_epochs * updates_per_epoch)
+    if config.lr_factor == 1 or (config.batch_size or 0) <= LARGE_BATCH:
+        return 0
     return min(DEFAULT_WARMUP_EPOCHS * updates_per_epoch, int(LONGEST_DEFAULT_WARMUP * updates))

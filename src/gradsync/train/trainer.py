@@ -66,17 +66,16 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
         inputs = batch.inputs.to(plan.device, non_blocking=True)
         labels = batch.labels.to(plan.device, non_blocking=True)
 
-        loss_sum = torch.zeros((), device=plan.device)
+        losses: list[Tensor] = []
         pieces = min(plan.accumulate, batch.global_count // plan.size)  # the same number on every rank
         for piece in range(pieces):
             with sync.accumulating() if piece < pieces - 1 else nullcontext():
-                loss_sum += backward(
-                    sync, inputs.tensor_split(pieces)[piece], labels.tensor_split(pieces)[piece], batch, plan
-                )
+                share = inputs.tensor_split(pieces)[piece], labels.tensor_split(pieces)[piece]
+                losses.append(backward(sync, *share, batch, plan))
         sync.step()
 
         step += 1
-        mean = loss_sum.item() / len(labels)
+        mean = torch.stack(losses).sum().item() / len(labels)
         log.write("step", step=step, epoch=epoch, loss=mean, samples=len(labels), **sync.facts(), **meter.end())
         if not math.isfinite(mean) and not plan.keep_going:
             raise LossNotFinite(
