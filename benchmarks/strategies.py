@@ -1,6 +1,6 @@
 """Every synchronous strategy over every transport on VGG-11, in turns: step time as a ratio to ddp.
 
-    python benchmarks/strategies.py [--rounds 3] [--steps 6] [--batch-size 64] [--workers 2,4]
+    python benchmarks/strategies.py [--rounds 3] [--steps 6] [--batch-size 64] [--workers 2,4] [--only bucketed,ddp]
 
 Goals: bucketed at most 1.03 of ddp; ring at most 1.3 of gloo's all-reduce on the same bytes (``one-block``: all
 gradients in one block like ring's, summed by one all-reduce). About 10 minutes.
@@ -38,14 +38,15 @@ class OneBlock(Ring):
         self.comm.all_reduce(block)
 
 
-def measure(workers: int, rounds: int, steps: int, batch_size: int, out: str) -> None:
+def measure(chosen: list[tuple[str, str]], workers: int, rounds: int, steps: int, batch_size: int, out: str) -> None:
     base = {"workers": workers, "threads": 1, "steps": steps, "batch_size": batch_size, "buffers": "local"}
-    step: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
-    messages: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
-    medians: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+    step: dict[tuple[str, str], list[float]] = {way: [] for way in chosen}
+    messages: dict[tuple[str, str], list[float]] = {way: [] for way in chosen}
+    medians: dict[tuple[str, str], list[float]] = {way: [] for way in chosen}
     for round_ in range(rounds):
         # Another first one each time, so that a machine getting slower favours none.
-        ways = sorted(WAYS[round_:] + WAYS[:round_], key=lambda way: (way[1], way[0] in WITH_SERVERS + ONE_PROCESS))
+        first = round_ % len(chosen)
+        ways = sorted(chosen[first:] + chosen[:first], key=lambda way: (way[1], way[0] in WITH_SERVERS + ONE_PROCESS))
         configs = [RunConfig(**base, strategy=name, transport=via, eval=False, out=out) for name, via in ways]
         for way, run in zip(ways, launch.run_in_turn(configs), strict=True):
             assert run.status == "completed", run.summary
@@ -54,15 +55,14 @@ def measure(workers: int, rounds: int, steps: int, batch_size: int, out: str) ->
             messages[way] += [sum(end - start for *_, start, end, _ in row["collectives"]) for row in rows]
             medians[way].append(statistics.median(row["seconds"] for row in rows))
     ddp = statistics.median(step["ddp", "gloo"])
-    for name, via in WAYS:
-        way = name, via
+    for way in chosen:
         by_round = [a / b for a, b in zip(medians[way], medians["ddp", "gloo"], strict=True)]
         print(
             f"{workers} workers, {label(way):24} {statistics.median(step[way]):.3f} s a step, "
             f"{statistics.median(step[way]) / ddp:.3f} of ddp, rounds {min(by_round):.2f} to {max(by_round):.2f}",
             flush=True,
         )
-    for via in sorted({via for name, via in WAYS if name == "ring"}):
+    for via in sorted({via for name, via in chosen if name == "ring" and (ONE_BLOCK, via) in chosen}):
         ring, block = (statistics.median(messages[name, via]) for name in ("ring", ONE_BLOCK))
         print(
             f"{workers} workers, ring over {via}: {ring * 1e3:.1f} ms a step in messages, {ring / block:.2f} of one "
@@ -87,10 +87,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--workers", default="2,4")
+    parser.add_argument("--only", help="strategies to compare with ddp; default: all")
     asked = parser.parse_args()
+    names = {"ddp", *asked.only.split(",")} if asked.only else {name for name, _ in WAYS}
+    chosen = [(name, via) for name, via in WAYS if name in names]
     with tempfile.TemporaryDirectory() as out:
         for workers in map(int, asked.workers.split(",")):
-            measure(workers, asked.rounds, asked.steps, asked.batch_size, out)
+            measure(chosen, workers, asked.rounds, asked.steps, asked.batch_size, out)
 
 
 if __name__ == "__main__":

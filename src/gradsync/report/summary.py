@@ -56,7 +56,7 @@ def caption(lines: list[Line], columns: Sequence[str]) -> str:
     if "epoch" in columns and any(projected(item.figures) for item in lines):
         notes.append("~ projected from s/step, as the run ended before the epoch did")
     if "accuracy" in columns and any(distinct_tests(item.figures) for item in lines):
-        notes.append("several values: one per rank, from rank 0 on, as their BatchNorm statistics differ")
+        notes.append("several values: one per rank, from rank 0 on, as their models differ")
     if "read" in columns:
         notes.append("read: until every rank had its part of the data set")
     if "total" in columns:

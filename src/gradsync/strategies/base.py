@@ -124,7 +124,7 @@ class Strategy:
     @property
     def replicas_differ(self) -> bool:
         """Whether ranks may hold different models, so that each has an accuracy of its own."""
-        return self._buffer_sync.leaves_ranks_different
+        return self._buffer_sync.leaves_ranks_different or (self.comm.size > 1 and not self.start_same)
 
     def serve(self) -> None:
         """What a server rank does instead of training; only strategies with servers have one."""

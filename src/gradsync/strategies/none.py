@@ -13,5 +13,9 @@ class NoAgreement(Strategy):
     Cost per step: nothing.
     """
 
+    @property
+    def replicas_differ(self) -> bool:
+        return self.comm.size > 1
+
     def gradient_traffic(self, count: int) -> Traffic:
         return Traffic()
