@@ -131,3 +131,42 @@ def test_an_injection_must_name_a_rank_there_is_and_a_link_somebody_uses():
         RunConfig(strategy="local", workers=1, inject="rank=2,where=data,ms=1").resolved()
     with pytest.raises(InputError, match="one worker sends nothing"):
         RunConfig(strategy="local", inject="rank=0,where=link,ms=1").resolved()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"strategy": "ddp", "servers": 1}, "--servers is for ps-sync and ps-async: ddp has none"),
+        ({"strategy": "ps-sync", "servers": 0}, "ps-sync needs at least one"),
+        ({"strategy": "ps-sync", "servers": 3, "server_placement": "shared"}, "3 servers cannot share"),
+        ({"strategy": "ps-async", "sync_bn": True}, "workers talk to servers only"),
+        ({"strategy": "ps-async", "buffers": "average"}, "workers talk to servers only"),
+        ({"strategy": "ps-async", "start": "own"}, "workers talk to servers only"),
+        ({"strategy": "ps-sync", "transport": "nccl"}, "use gloo"),
+        ({"strategy": "data-parallel", "sync_bn": True}, "data-parallel has no messages between replicas"),
+        ({"strategy": "data-parallel", "inject": "rank=1,where=data,ms=1"}, "there is only rank 0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        RunConfig(workers=2, **settings).resolved()
+
+
+def test_who_trains_and_who_serves():
+    own = RunConfig(strategy="ps-sync", workers=3, servers=2, batch_size=6).resolved()
+    assert (own.trainers, own.server_ranks, own.processes, own.spare_workers) == (3, (3, 4), 5, 0)
+    shared = RunConfig(strategy="ps-async", workers=3, batch_size=6, server_placement="shared").resolved()
+    assert (shared.trainers, shared.server_ranks, shared.processes, shared.spare_workers) == (3, (0,), 3, 2)
+    backed = RunConfig(strategy="ps-sync", workers=3, batch_size=6, options={"aggregate": 2}).resolved()
+    assert backed.spare_workers == 1
+    replicas = RunConfig(strategy="data-parallel", workers=4).resolved()
+    assert (replicas.trainers, replicas.processes) == (1, 1)
+
+
+def test_resolving_twice_changes_nothing():
+    for config in (
+        RunConfig(workers=4, batch_per_worker=512),
+        RunConfig(strategy="ps-sync"),
+        RunConfig(launcher="mpi"),
+    ):
+        assert config.resolved().resolved() == config.resolved()

@@ -15,9 +15,11 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
+from torch import nn
 
 from gradsync import config as configs
 from gradsync import data, models, strategies, world
@@ -101,12 +103,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     begin = time.monotonic()
     samples = load_data(config, here)
     read_seconds = time.monotonic() - begin
-    torch.manual_seed(config.seed + (here.rank if config.start == "own" else 0))
-    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
-    layout = models.memory_format(config.model, model, config.precision)
+    model, layout = build_model(config, samples, here.rank)
     model.to(device, precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
-    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
-        seed(config.seed + here.rank)  # dropout, and whatever a user's Dataset draws, differs between ranks
 
     load = partial(
         Loader, dtype=precision.storage, layout=layout, pin=device.type == "cuda", processes=config.loader_processes
@@ -145,40 +143,27 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     counted = config.measure and comm.transport == "torch"
     counter = choose_counter(here.interface, here.local_size) if counted else None
     clock = measure_offset(comm, device) if config.measure else None
-    wire_bytes = sync.wire_bytes() if comm.transport == "torch" else None
     log.write(
         "start",
-        rank=here.rank,
-        role="worker" if sync.is_worker else "server",
-        ranks=config.trainers,
-        strategy=config.strategy,
-        model=config.model,
-        data=config.data,
-        world_size=config.workers,
-        batch_size=config.batch_size,
-        node=here.node,
-        kernel=here.kernel,
-        pid=os.getpid(),
-        device=str(device),
-        backend=world.choose_backend(here, device, transport(config)),
-        threads=config.threads,
-        torch=torch.__version__,
+        **start_facts(config, here, device),
+        **strategy_facts(sync),
         read_seconds=read_seconds,
-        parameters=models.count_parameters(model),
-        gradient_bytes=sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad),
-        buffers=sync.buffers,
-        wire_bytes=[wire_bytes.sent, wire_bytes.received] if wire_bytes else None,
         network_source=counter.source if counter else None,
-        setup_payload=[[call.kind, call.sent, call.received] for call in comm.meter.take_calls()],
         steps=steps,
         steps_per_epoch=loader.steps_per_epoch,
     )
     if clock:
         log.write("clock", **asdict(clock))
-    sampler = HostSampler(log, counter, device) if config.measure else nullcontext()
+    sampler = HostSampler(log, counter, device) if config.measure else None
+
+    def note(kind: str, **values: Any) -> None:
+        log.write(kind, **values)
+        if sampler and kind == "goodbye":
+            sampler.sample()
+
     if not sync.is_worker:
-        with sampler:
-            sync.begin(log.write)
+        with sampler or nullcontext():
+            sync.begin(note)
             sync.serve()
         log.write("end", time=time.time())
         return
@@ -196,8 +181,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         injection=injection,
     )
     link_delay = injection.delay(here.rank, "link") if injection else 0.0
-    with sampler, comm.slow_link(link_delay):
-        sync.begin(log.write)
+    with sampler or nullcontext(), comm.slow_link(link_delay):
+        sync.begin(note)
         train(sync, loader, test, plan, log)
         if config.save_model and sync.has_servers:  # whoever has seen the most updates: that is known at the end
             checkpoint.save(sync.model, model_file(folder, here.rank))
@@ -221,6 +206,48 @@ def load_data(config: RunConfig, here: world.World) -> data.DataSet:
     native = models.native_data(config.model)
     read = mpi.read_rows if config.transport == "mpi" else map_rows
     return data.load(config.data, native=native, seed=config.seed, parts=parts, verify=False, read=read)
+
+
+def build_model(config: RunConfig, samples: data.DataSet, rank: int) -> tuple[nn.Module, torch.memory_format]:
+    """The model every rank draws alike, unless asked not to, and its layout in memory."""
+    torch.manual_seed(config.seed + (rank if config.start == "own" else 0))
+    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    for seed in (torch.manual_seed, random.seed, numpy.random.seed):
+        seed(config.seed + rank)  # dropout, and whatever a user's Dataset draws, differs between ranks
+    return model, models.memory_format(config.model, model, config.precision)
+
+
+def start_facts(config: RunConfig, here: world.World, device: torch.device) -> dict[str, Any]:
+    """What this rank is part of, and where it runs."""
+    return {
+        "rank": here.rank,
+        "ranks": config.trainers,
+        "strategy": config.strategy,
+        "model": config.model,
+        "data": config.data,
+        "world_size": config.workers,
+        "batch_size": config.batch_size,
+        "node": here.node,
+        "kernel": here.kernel,
+        "pid": os.getpid(),
+        "device": str(device),
+        "backend": world.choose_backend(here, device, transport(config)),
+        "threads": config.threads,
+        "torch": torch.__version__,
+    }
+
+
+def strategy_facts(sync: strategies.Strategy) -> dict[str, Any]:
+    """What travels, in closed form where there is one, and what has travelled before the first step."""
+    traffic = sync.wire_bytes() if sync.comm.transport == "torch" else None
+    return {
+        "role": "worker" if sync.is_worker else "server",
+        "parameters": models.count_parameters(sync.model),
+        "gradient_bytes": sum(item.nbytes for item in sync.model.parameters() if item.requires_grad),
+        "buffers": sync.buffers,
+        "wire_bytes": [traffic.sent, traffic.received] if traffic else None,
+        "setup_payload": [[call.kind, call.sent, call.received] for call in sync.comm.meter.take_calls()],
+    }
 
 
 def transport(config: RunConfig) -> str:

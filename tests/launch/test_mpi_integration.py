@@ -60,12 +60,13 @@ def test_on_real_mnist_mpi_and_gloo_have_the_same_losses(tmp_path: Path):
     assert [run.summary["transport"] for run in runs] == ["gloo", "mpi"]
 
 
-def test_a_killed_rank_ends_the_run_and_is_named(tmp_path: Path):
+def test_a_killed_rank_ends_the_run(tmp_path: Path):
     run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce")
     os.kill(run.pids[1], signal.SIGKILL)
     _, errors = run.process.communicate(timeout=30)
     assert run.process.returncode == 1
-    assert "failed on rank 1: ProcessDied: the process was killed by SIGKILL" in errors
+    assert "failed: ProcessDied: one of the processes was killed by SIGKILL" in errors
+    assert "Traceback" not in errors
     assert not any(alive(pid) for pid in run.pids)
 
 

@@ -15,7 +15,7 @@ from gradsync.meter.ledger import HIDDEN, PARTS, covered, ledgers
 from gradsync.meter.stragglers import NO_CORE
 from gradsync.meter.timeline import whole_steps
 from gradsync.meter.trace import trace
-from gradsync.record import Run, rank_rows
+from gradsync.record import Run, rank_files, rank_rows
 from gradsync.strategies import STRATEGIES
 
 SYNCHRONOUS = [name for name in STRATEGIES if name not in ("local", "none", *WITH_SERVERS, *ONE_PROCESS)]
@@ -185,7 +185,8 @@ def test_the_host_is_sampled(runs: Runs):
 
 @pytest.mark.parametrize("strategy", ["gather-scatter", "ddp", "ps-async"])
 def test_a_trace_of_four_workers_is_one_a_viewer_can_open(runs: Runs, strategy: str):
-    whole = json.loads(json.dumps(trace(rank_rows(runs[strategy, "local", 4].folder, 5))))
+    folder = runs[strategy, "local", 4].folder
+    whole = json.loads(json.dumps(trace(rank_rows(folder, len(rank_files(folder))))))
     check_format(whole)
     spans = [event for event in whole["traceEvents"] if event["ph"] == "X"]
     assert {event["pid"] for event in spans} == {1, 2, 3, 4}

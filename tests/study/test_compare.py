@@ -31,3 +31,15 @@ def test_an_option_none_has_and_an_empty_list_are_refused():
 def test_the_local_run_has_nobody_to_inject_a_delay_into():
     config = CompareConfig(strategies=("local", "ddp"), inject="rank=1,where=data,ms=5")
     assert [item.inject for item in run_configs(config, OPTIONS)] == [None, "rank=1,where=data,ms=5"]
+
+
+def test_several_numbers_of_workers_each_with_its_own_global_batch():
+    config = CompareConfig(strategies=("local", "ps-sync"), workers=(1, 3), batch_per_worker=10, servers=2)
+    found = [item.resolved() for item in run_configs(config, {"local": set(), "ps-sync": set()})]
+    assert [(item.strategy, item.workers, item.batch_size, item.servers) for item in found] == [
+        ("local", 1, 10, 0),
+        ("ps-sync", 1, 10, 2),
+        ("ps-sync", 3, 30, 2),
+    ]
+    with pytest.raises(InputError, match="each must be 1 or more"):
+        CompareConfig(workers=(0, 2))

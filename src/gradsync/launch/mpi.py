@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.launch.outcome import Outcome
+from gradsync.launch.outcome import Outcome, died
 from gradsync.launch.processes import SHUTDOWN_SECONDS, end_sessions, rank_environment
 from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
@@ -47,11 +47,16 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
         return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(log)}"))
     if code:
         end_sessions(folder, config.processes)
-    return outcome(code, log.read_text(errors="replace"), process_ids(folder))
+    told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))
+    return outcome(code, log.read_text(errors="replace"), told)
 
 
 class MpiexecFailed(Exception):
     """It has told why."""
+
+
+class ProcessDied(Exception):
+    """One of them: mpiexec does not say which."""
 
 
 def last_words(log: Path) -> str:
@@ -80,20 +85,18 @@ def find_mpiexec(asked: str | None) -> list[str]:
     return [found]
 
 
-def outcome(code: int, log: str, ranks: dict[int, int]) -> Outcome:
-    """mpiexec has one exit code for all; which process it was, and how it ended, it says in its words (mpich's)."""
+def outcome(code: int, log: str, told: bool) -> Outcome:
+    """mpiexec has one exit code for all, and blames any process it ended. ``told``: a rank has written why."""
     if code == 0:
         return Outcome()
-    process = re.search(r"PID (\d+) RUNNING AT", log)
+    if told:
+        return Outcome(exit_codes={0: code})
     killed = re.search(r"EXIT STRING: .*\(signal (\d+)\)", log)
-    exit_code = -int(killed[1]) if killed else code
-    return Outcome(exit_codes={ranks.get(int(process[1]), 0) if process else 0: exit_code})
-
-
-def process_ids(folder: Path) -> dict[int, int]:
-    """process -> rank, of those that have begun."""
-    starts = {rank: next(read_rows(path), {}) for rank, path in rank_files(folder).items()}
-    return {row["pid"]: rank for rank, row in starts.items() if "pid" in row}
+    return Outcome(
+        failure=ProcessDied(
+            died(-int(killed[1]) if killed else code).replace("the process", "one of the processes", 1)
+        )
+    )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -49,7 +49,8 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
             "log": [],
         }
     if outcome.failure:
-        trace = "".join(traceback.format_exception(outcome.failure))
+        raised = outcome.failure.__traceback__ is not None
+        trace = "".join(traceback.format_exception(outcome.failure)) if raised else ""
         kind, message = type(outcome.failure).__name__, str(outcome.failure)
         return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
     if not outcome.exit_codes:

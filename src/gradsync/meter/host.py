@@ -46,6 +46,10 @@ class HostSampler:
         if self._counter:
             self._counter.close()
 
+    def sample(self) -> None:
+        """One more now, for instance before a peer closes its connection and takes the counts along."""
+        self._write()
+
     def _sample_until_stopped(self) -> None:
         while not self._stop.wait(SECONDS):
             self._write()

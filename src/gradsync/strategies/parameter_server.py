@@ -108,6 +108,7 @@ class ParameterServer(Strategy):
         here, remote = self._here_and_remote()
         for shard in remote:
             self._send_header(shard, GOODBYE)
+            self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)  # it has noted it
         if here:
             self.server.leave(self.comm.rank)
             self.serve()
@@ -141,6 +142,8 @@ class ParameterServer(Strategy):
                 comm.receive(header, worker, "control", PUSH)
                 version, what = header.tolist()
                 if what == GOODBYE:
+                    server.note("goodbye", worker=worker)
+                    comm.send(header, worker, "control", REPLY)
                     return
                 comm.receive(server.inbox(worker), worker, "gradients", PUSH)
                 reply = server.push(worker, version)
