@@ -7,7 +7,7 @@ import importlib.util
 from torch import nn
 
 from gradsync import data, models, strategies, world
-from gradsync.comm import Comm
+from gradsync.comm import TorchComm
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.mpi import find_mpiexec
@@ -26,7 +26,9 @@ def check(configs: list[RunConfig]) -> nn.Module:
             raise InputError(
                 f"--strategy {resolved.strategy} has servers: gradsync starts those of {', '.join(WITH_SERVERS)}."
             )
-        strategies.construct(resolved.strategy, Comm(size=resolved.processes), config.buffers, config.options, roles)
+        strategies.construct(
+            resolved.strategy, TorchComm(size=resolved.processes), config.buffers, config.options, roles
+        )
         if resolved.launcher == "mpi":
             check_mpi(resolved)
     config = configs[0]

@@ -168,7 +168,7 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
     from gradsync.report.ledger import by_strategy
     from gradsync.report.progress import Watch
     from gradsync.report.summary import failure_text, lost_texts, runs_table
-    from gradsync.report.workers import nobody_waits, workers_view
+    from gradsync.report.workers import has_stale_gradients, workers_view
     from gradsync.study.compare import compare
 
     choose(command.columns)
@@ -184,7 +184,7 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
     else:
         console.print()
         console.print(runs_table(runs, console.width, command.columns))
-        shown = [run.summary or {} for run in runs if not many or nobody_waits(run.summary or {})]
+        shown = [run.summary or {} for run in runs if not many or has_stale_gradients(run.summary or {})]
         views = [by_strategy(runs), *map(workers_view, shown)]
         for view in filter(None, views):
             console.print()

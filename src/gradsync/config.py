@@ -224,7 +224,7 @@ class RunConfig(Settings):
             workers=workers,
             servers=self.servers or int(strategy in WITH_SERVERS),
             launcher=self.launcher or ("mpi" if self.transport == "mpi" else "local"),
-            transport="mpi" if self.launcher == "mpi" and self.transport == "auto" else self.transport,
+            transport=self.resolved_transport(strategy),
             device="cpu" if "mpi" in (self.transport, self.launcher) and self.device == "auto" else self.device,
             batch_size=batch_size,
             batch_per_worker=None,
@@ -236,6 +236,12 @@ class RunConfig(Settings):
         )
         found.refuse_contradictions()
         return found
+
+    def resolved_transport(self, strategy: str) -> Transport:
+        """Gloo where servers are: NCCL knows no messages that several threads send at their own times."""
+        if self.transport != "auto":
+            return self.transport
+        return "mpi" if self.launcher == "mpi" else "gloo" if strategy in WITH_SERVERS else "auto"
 
     def refuse_contradictions(self) -> None:
         """Of a resolved config."""

@@ -231,7 +231,7 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "kernel": here.kernel,
         "pid": os.getpid(),
         "device": str(device),
-        "backend": world.choose_backend(here, device, transport(config)),
+        "backend": world.choose_backend(here, device, config.transport),
         "threads": config.threads,
         "torch": torch.__version__,
     }
@@ -250,11 +250,6 @@ def strategy_facts(sync: strategies.Strategy) -> dict[str, Any]:
     }
 
 
-def transport(config: RunConfig) -> str:
-    """Gloo where servers are: NCCL knows no messages that several threads send at their own times."""
-    return "gloo" if config.servers and config.transport == "auto" else config.transport
-
-
 def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
     """This rank's end of a group of as many processes as the run is for."""
     meter = Recorder(device) if config.measure else Stopwatch()
@@ -262,7 +257,7 @@ def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
         return mpi.MpiComm(meter)
     if config.processes != here.size:
         raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
-    world.join(here, device, transport(config))
+    world.join(here, device, config.transport)
     return TorchComm(here.rank, here.size, meter)
 
 

@@ -10,7 +10,7 @@ import pytest
 from gradsync import launch
 from gradsync.cli import exit_code
 from gradsync.launch import local
-from gradsync.launch.local import environment, rank_environment
+from gradsync.launch.processes import environment, rank_environment
 
 
 @pytest.mark.parametrize(

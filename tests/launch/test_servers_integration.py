@@ -91,3 +91,4 @@ def test_when_the_launcher_is_killed_outright_nobody_stays(start: Start):
     run = start("--strategy", "ps-async")
     run.process.kill()
     wait_until(lambda: not any(alive(pid) for pid in run.pids), 5)
+    assert run.run().status == "unfinished"

@@ -13,7 +13,7 @@ from gradsync.errors import InputError
 from gradsync.record import Run
 from gradsync.report.columns import COLUMNS, choose
 from gradsync.report.summary import failure_text, lost_texts, runs_table
-from gradsync.report.workers import nobody_waits, workers_view
+from gradsync.report.workers import has_stale_gradients, workers_view
 
 
 def worker(rank: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_each_worker_with_its_last_epochs_and_the_histogram():
 def test_runs_without_servers_have_no_such_view_and_waiting_ones_no_histogram():
     assert workers_view(figures(updates=None)) is None
     waiting = figures(staleness={"histogram": {"0": 20}, "mean": 0.0, "max": 0, "dropped": 0})
-    assert not nobody_waits(waiting)
+    assert not has_stale_gradients(waiting)
     assert "▇" not in text(workers_view(waiting))
 
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 
 import gradsync
-from gradsync.comm import Comm, flat
+from gradsync.comm import TorchComm, flat
 from gradsync.errors import InputError
 from gradsync.strategies import STRATEGIES, option_types, parse_options
 
@@ -80,7 +80,7 @@ def test_an_unused_parameter_is_refused_by_name_instead_of_hanging():
 
 def test_strategies_without_servers_say_so():
     with pytest.raises(TypeError, match="no server ranks"):
-        STRATEGIES["ddp"](Comm()).serve()
+        STRATEGIES["ddp"](TorchComm()).serve()
 
 
 def test_flat_is_a_view_of_the_memory_whatever_the_strides():

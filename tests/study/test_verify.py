@@ -76,7 +76,7 @@ def test_what_an_error_says_is_shown_as_it_is():
     """Gloo's messages begin with a path in brackets, which rich would take for a tag."""
     console = Console(file=io.StringIO(), width=200)
     odd = Finding(
-        "[/x].py:Mine", 2, 0, "auto", None, None, "RuntimeError: [/gloo/pair.cc:547] Connection closed", "failed", "x"
+        "[/x].py:Mine", 2, 0, "gloo", None, None, "RuntimeError: [/gloo/pair.cc:547] Connection closed", "failed", "x"
     )
     console.print(findings_table([odd], VerifyConfig(model="[/m].py:f")))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
@@ -86,9 +86,9 @@ def test_what_an_error_says_is_shown_as_it_is():
 
 
 def test_the_conclusion_counts_no_lossy_strategy_as_passed():
-    good = Finding("ddp", 2, 0, "auto", 0.0, True, "", "exact", "x")
-    lossy = Finding("squeezed", 2, 0, "auto", 0.1, True, "lossy by design", "approximate by design", "x")
-    bad = Finding("mine", 3, 0, "auto", 0.1, False, "", "wrong", "x")
+    good = Finding("ddp", 2, 0, "gloo", 0.0, True, "", "exact", "x")
+    lossy = Finding("squeezed", 2, 0, "gloo", 0.1, True, "lossy by design", "approximate by design", "x")
+    bad = Finding("mine", 3, 0, "gloo", 0.1, False, "", "wrong", "x")
     assert conclusion([good, good]) == "2 of 2 compute the model of one process."
     assert conclusion([good, lossy]).startswith(
         "1 of 2 compute the model of one process; 1 are approximate by design"

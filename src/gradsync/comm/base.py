@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class LostPeer(RuntimeError):
         self.rank = rank
 
 
-class Comm:
+class Comm(ABC):
     """One rank's end of the group. A transport is a subclass that fills in the methods with an underscore."""
 
     transport = "none"
@@ -144,32 +145,32 @@ class Comm:
 
     _ends_on_host = True  # the end of an all-reduce in the background is seen by the host, not in the GPU's stream
 
-    def _all_reduce(self, block: Tensor) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _all_reduce(self, block: Tensor) -> None: ...
 
-    def _all_reduce_later(self, block: Tensor) -> Future[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _all_reduce_later(self, block: Tensor) -> Future[Any]: ...
 
-    def _reduce(self, block: Tensor, target: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _reduce(self, block: Tensor, target: int) -> None: ...
 
-    def _broadcast(self, block: Tensor, source: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _broadcast(self, block: Tensor, source: int) -> None: ...
 
-    def _gather(self, block: Tensor, into: Tensor | None, target: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _gather(self, block: Tensor, into: Tensor | None, target: int) -> None: ...
 
-    def _scatter(self, block: Tensor, parts: list[Tensor] | None, source: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _scatter(self, block: Tensor, parts: list[Tensor] | None, source: int) -> None: ...
 
-    def _exchange(self, outgoing: Tensor, target: int, incoming: Tensor, source: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _exchange(self, outgoing: Tensor, target: int, incoming: Tensor, source: int) -> None: ...
 
-    def _send(self, tensor: Tensor, target: int, tag: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _send(self, tensor: Tensor, target: int, tag: int) -> None: ...
 
-    def _receive(self, tensor: Tensor, source: int, tag: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _receive(self, tensor: Tensor, source: int, tag: int) -> None: ...
 
 
 class Background:

@@ -6,6 +6,7 @@ only its own part of the training set (see loader.py), so its share of memory fa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +102,7 @@ class OutsideOwnPart(IndexError):
         super().__init__(f"this process has samples {begin} to {end - 1} only")
 
 
-class Samples:
+class Samples(ABC):
     """One thing of every sample, of which this process has some; indexed like a tensor of all."""
 
     def __init__(self, count: int, shape: tuple[int, ...]) -> None:
@@ -119,8 +120,8 @@ class Samples:
             return self._take(torch.tensor([which]))[0]
         return self._take(torch.arange(self._count)[which] if isinstance(which, slice) else which)
 
-    def _take(self, indices: Tensor) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _take(self, indices: Tensor) -> Tensor: ...
 
 
 class InMemory(Samples):

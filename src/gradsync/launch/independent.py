@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import time
@@ -16,11 +15,9 @@ from gradsync.launch.processes import (
     LOOPBACK,
     SHUTDOWN_SECONDS,
     end_sessions,
-    environment,
     handled_signals,
-    rank_environment,
     rank_logs,
-    restored_signals,
+    ready_to_start,
 )
 from gradsync.record import rank_file, read_rows
 
@@ -33,7 +30,6 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
     from torch.distributed import TCPStore
     from torch.distributed.elastic.multiprocessing import SignalException, start_processes
 
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     store = TCPStore(LOOPBACK, 0, is_master=True, wait_for_workers=False)  # here: it must outlive every rank
     common = {
         "WORLD_SIZE": str(config.processes),
@@ -45,8 +41,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
     running: dict[int, Any] = {}
     spare = config.spare_workers if len(folders) == 1 else 0  # a run to come needs them all
     lost: dict[int, int] = {}
-    ours = {"TORCHELASTIC_SIGNALS_TO_HANDLE": handled_signals()}  # read in this process
-    with restored_signals(), environment(rank_environment(config) | ours):
+    with ready_to_start(config, {"TORCHELASTIC_SIGNALS_TO_HANDLE": handled_signals()}):
         try:
             for rank in range(config.processes):
                 running[rank] = start_processes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import uuid
 from collections.abc import Sequence
@@ -10,15 +9,7 @@ from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import (
-    LOOPBACK,
-    end_sessions,
-    environment,
-    handled_signals,
-    rank_environment,
-    rank_logs,
-    restored_signals,
-)
+from gradsync.launch.processes import LOOPBACK, end_sessions, handled_signals, rank_logs, ready_to_start
 
 
 def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
@@ -28,8 +19,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
     from torch.distributed.launcher import LaunchConfig, elastic_launch
 
     folder = folders[0]  # a rank that goes on to the next run prints into that one's logs
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the record says it better
-    with restored_signals(), environment(rank_environment(config)):
+    with ready_to_start(config):
         agent = elastic_launch(
             LaunchConfig(
                 min_nodes=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import signal
@@ -67,6 +68,14 @@ def rank_environment(config: RunConfig) -> dict[str, str]:
         # 11,000 page faults and about 5 % of a vgg11 step at 32 samples (benchmarks/malloc.py). Let it keep them.
         variables |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
     return variables
+
+
+@contextmanager
+def ready_to_start(config: RunConfig, more: dict[str, str] | None = None) -> Iterator[None]:
+    """Torch's pieces put handlers of their own in place and talk while they work; the record says it better."""
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    with restored_signals(), environment(rank_environment(config) | (more or {})):
+        yield
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     table = plain_table(f"{work}, against one process")
     table.add_column("strategy", overflow="fold")
     with_servers = any(item.servers for item in findings)
-    transports = len({item.transport for item in findings}) > 1
+    transports = len({item.transport for item in findings if item.transport}) > 1
     table.add_column("work-\ners", justify="right")
     if with_servers:
         table.add_column("ser-\nvers", justify="right")
@@ -35,7 +35,7 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
             escape(item.strategy),
             str(item.workers),
             *([str(item.servers or NOTHING)] if with_servers else []),
-            *([item.transport] if transports else []),
+            *([item.transport or NOTHING] if transports else []),
             NOTHING if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
             YES[item.same_bits],
             item.verdict,
@@ -45,15 +45,15 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     return table
 
 
-def over(item: Finding) -> str:
-    return f" over {item.transport}" if item.transport != "auto" else ""
-
-
 def conclusion(findings: Sequence[Finding]) -> str:
     """One sentence."""
     bad = [item for item in findings if item.verdict in ("wrong", "failed")]
     if bad:
-        names = ", ".join(f"{item.strategy} on {item.workers}{over(item)}" for item in bad)
+        transports = {item.transport for item in findings if item.transport}
+        names = ", ".join(
+            f"{item.strategy} on {item.workers}" + (f" over {item.transport}" if len(transports) > 1 else "")
+            for item in bad
+        )
         return f"{len(bad)} of {len(findings)} do not compute the model of one process: {names}."
     by_design = sum(item.verdict == "approximate by design" for item in findings)
     rest = f"; {by_design} are approximate by design, which is no pass" if by_design else ""

@@ -40,12 +40,12 @@ def workers_view(figures: dict[str, Any]) -> Group | None:
             *(number(accuracy.get(epoch), ".2%") for epoch in epochs),
         )
     notes = NOTES if epochs else NOTES.rsplit("; ", 1)[0] + "."
-    below = [histogram(figures["staleness"])] if nobody_waits(figures) else []
+    below = [histogram(figures["staleness"])] if has_stale_gradients(figures) else []
     return Group(table, Text(notes, style="italic"), *below)
 
 
-def nobody_waits(figures: dict[str, Any]) -> bool:
-    """Whether gradients were stale or dropped: with all workers waiting for each other none is."""
+def has_stale_gradients(figures: dict[str, Any]) -> bool:
+    """Applied or dropped: where all workers wait for each other there are none."""
     staleness = figures.get("staleness") or {}
     return bool(staleness.get("max") or staleness.get("dropped"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
@@ -22,7 +23,7 @@ PUSH, REPLY = 1, 2  # tags: a rank can be server and worker at once
 GRADIENT, GOODBYE = 0, 1  # what comes after the header
 
 
-class ParameterServer(Strategy):
+class ParameterServer(Strategy, ABC):
     """Each server holds a shard of the parameters, and the optimizer's state for it. A step of a worker:
 
     1. push: a header with the version its parameters have, and its gradient, to every server;
@@ -40,9 +41,13 @@ class ParameterServer(Strategy):
         self.is_server = comm.rank in self.roles.servers
         self._header = torch.zeros(2, dtype=torch.int64)
         self._version = [0] * len(self.roles.servers)
+        shards = range(len(self.roles.servers))
+        self._here = [shard for shard in shards if self.roles.servers[shard] == comm.rank]
+        self._remote = [shard for shard in shards if shard not in self._here]
 
+    @abstractmethod
     def make_server(self, parameters: list[nn.Parameter], optimizer: Optimizer) -> Server:
-        raise NotImplementedError
+        """When gradients are applied is the server's business."""
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         super().attach(model, optimizer)
@@ -52,7 +57,7 @@ class ParameterServer(Strategy):
         if self.is_worker and self.is_server:  # the server keeps the parameters the optimizer knows
             trained = copy.deepcopy(model)
         if self.is_server:
-            own = self.roles.servers.index(self.comm.rank)
+            (own,) = self._here
             self.server = self.make_server(parts[own], optimizer)
         if self.is_worker:
             self.model = self._forward = trained
@@ -73,14 +78,13 @@ class ParameterServer(Strategy):
         for packed in self._gradients:
             for parameter in packed.parameters:
                 packed.take(parameter, 1.0)
-        here, remote = self._here_and_remote()
         finished = [0] * len(self.roles.servers)
-        for shard in remote:
+        for shard in self._remote:
             self._send_header(shard, GRADIENT)
             self.comm.send(self._gradients[shard].block, self.roles.servers[shard], "gradients", PUSH)
-        for shard in here:
+        for shard in self._here:
             self.comm.stamped_wait(lambda shard=shard: self._push_here(shard, finished))  # type: ignore[misc]
-        for shard in remote:
+        for shard in self._remote:
             self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)
             self.comm.receive(self._parameters[shard].block, self.roles.servers[shard], "parameters", REPLY)
             self._version[shard], finished[shard] = self._header.tolist()
@@ -88,11 +92,6 @@ class ParameterServer(Strategy):
         phase("other")
         self._buffer_sync()
         self.model.zero_grad()
-
-    def _here_and_remote(self) -> tuple[list[int], list[int]]:
-        """The shards whose server is this process, and the others."""
-        here = [shard for shard, rank in enumerate(self.roles.servers) if rank == self.comm.rank]
-        return here, [shard for shard in range(len(self.roles.servers)) if shard not in here]
 
     def _push_here(self, shard: int, finished: list[int]) -> None:
         self.server.inbox(self.comm.rank).copy_(self._gradients[shard].block)
@@ -105,11 +104,10 @@ class ParameterServer(Strategy):
         self.comm.send(self._header, self.roles.servers[shard], "control", PUSH)
 
     def finish(self) -> None:
-        here, remote = self._here_and_remote()
-        for shard in remote:
+        for shard in self._remote:
             self._send_header(shard, GOODBYE)
             self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)  # it has noted it
-        if here:
+        if self._here:
             self.server.leave(self.comm.rank)
             self.serve()
 
@@ -159,11 +157,10 @@ class ParameterServer(Strategy):
 
     def wire_bytes(self) -> Traffic:
         """Per step of a worker; of a process that only serves, per gradient pushed to it."""
-        own = self.roles.servers.index(self.comm.rank) if self.is_server else None
-        served = self._shard_bytes[own] if own is not None else 0
+        served = sum(self._shard_bytes[shard] for shard in self._here)
         if not self.is_worker:
             return Traffic(served, served)
-        remote = sum(self._shard_bytes[shard] for shard in self._here_and_remote()[1])
+        remote = sum(self._shard_bytes[shard] for shard in self._remote)
         each = remote + served * (self.roles.workers - 1)
         return Traffic(each, each)
 

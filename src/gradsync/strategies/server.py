@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +31,7 @@ class Reply(NamedTuple):
     parameters: Tensor
 
 
-class Server:
+class Server(ABC):
     """Holds its parameters in one block, and an inbox of the same form for each worker's gradient."""
 
     def __init__(self, parameters: list[nn.Parameter], optimizer: Optimizer, workers: int) -> None:
@@ -71,9 +72,9 @@ class Server:
             self._present.discard(worker)
             self._turn.notify_all()
 
+    @abstractmethod
     def _take(self, worker: int, staleness: int) -> bool:
         """Apply the gradient, now or with others, or drop it; tells whether it was applied."""
-        raise NotImplementedError
 
     def _finished(self) -> bool:
         return False

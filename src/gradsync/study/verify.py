@@ -110,7 +110,9 @@ class Finding:
     strategy: str
     workers: int
     servers: int
-    transport: str
+    transport: str | None
+    """What carried the messages; None: there were none."""
+
     distance: float | None
     """The largest difference in any parameter tensor, relative to the largest number in it."""
 
@@ -171,10 +173,12 @@ def failed(run: Run) -> Finding:
     return Finding(*setting(run), None, None, differs, "failed", str(run.folder))
 
 
-def setting(run: Run) -> tuple[str, int, int, str]:
-    config = RunConfig(**run.config).resolved()
-    assert config.strategy and config.workers and config.servers is not None
-    return config.strategy, config.workers, config.servers, config.transport
+def setting(run: Run) -> tuple[str, int, int, str | None]:
+    assert run.summary
+    strategy, workers, servers, transport = (
+        run.summary[name] for name in ("strategy", "world_size", "server_count", "transport")
+    )
+    return strategy, workers, servers, transport
 
 
 def compare(run: Run, reference: Run, model: ModelFacts, claim: Claim) -> Finding:

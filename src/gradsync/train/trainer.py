@@ -68,10 +68,9 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
 
         losses: list[Tensor] = []
         pieces = min(plan.accumulate, batch.global_count // plan.size)  # the same number on every rank
-        for piece in range(pieces):
-            with sync.accumulating() if piece < pieces - 1 else nullcontext():
-                share = inputs.tensor_split(pieces)[piece], labels.tensor_split(pieces)[piece]
-                losses.append(backward(sync, *share, batch, plan))
+        for piece in zip(inputs.tensor_split(pieces), labels.tensor_split(pieces), strict=True):
+            with sync.accumulating() if len(losses) < pieces - 1 else nullcontext():
+                losses.append(backward(sync, *piece, batch, plan))
         sync.step()
 
         step += 1
