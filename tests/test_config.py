@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync import config as configs
-from gradsync.config import Injection, RunConfig, parse_injection, read_file
+from gradsync.config import Injection, RunConfig, load, parse_injection, read_file, run
 from gradsync.errors import InputError
 
 
 def test_default_run_is_local_with_one_worker_and_all_cores():
     config = RunConfig().resolved()
     assert (config.strategy, config.workers, config.epochs) == ("local", 1, 1)
-    assert config.threads == configs.available_cores()
+    assert config.threads == run.available_cores()
 
 
 def test_several_workers_default_to_ddp_and_a_strategy_to_two_workers():
@@ -24,7 +23,7 @@ def test_several_workers_default_to_ddp_and_a_strategy_to_two_workers():
 
 
 def test_threads_are_at_least_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(configs, "available_cores", lambda: 2)
+    monkeypatch.setattr(run, "available_cores", lambda: 2)
     assert RunConfig(workers=2).resolved().threads == 1
     assert RunConfig(workers=8).resolved().threads == 1
 
@@ -88,7 +87,7 @@ def test_config_json_reads_back_as_the_same_config(tmp_path: Path):
     config = RunConfig(model="logistic", workers=2, options={"bucket-mb": "5"}, lr=0.5)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config.to_dict()))
-    assert configs.load(path) == config
+    assert load(path) == config
 
 
 def test_broken_toml_names_file_and_line(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from math import isfinite
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -11,6 +12,28 @@ from gradsync.errors import InputError
 
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def counted(count: int, noun: str) -> str:
+    """1 worker, 2 workers."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def quantity(name: str, text: str | None, units: dict[str, float], example: str) -> float | None:
+    """``1gbit``, ``0.2ms``, ``4GB`` in the unit that counts 1; capitals do not matter."""
+    if text is None:
+        return None
+    for unit, factor in sorted(units.items(), key=lambda item: -len(item[0])):
+        number = text.lower().removesuffix(unit.lower())
+        if number != text.lower():
+            try:
+                value = float(number)
+            except ValueError:
+                break
+            if isfinite(value):
+                return value * factor
+    allowed = ", ".join(units)
+    raise InputError(f"{flag(name)} is {text!r}: it must be a number with {allowed}, for instance {example}.")
 
 
 def at_least(config: Any, name: str, least: int) -> None:

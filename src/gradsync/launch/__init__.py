@@ -15,6 +15,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import signal_name
 from gradsync.launch import independent, local, mpi
 from gradsync.launch.outcome import Outcome, explain, lost_ranks
+from gradsync.launch.processes import WORKER
 from gradsync.record import Row, Run, create_folder, model_file, rank_files, rank_rows, write_json
 from gradsync.summary import LAST, summarize
 
@@ -60,7 +61,11 @@ def start_of(config: RunConfig) -> tuple[Any, ...]:
     return (launcher(config), config.processes, config.mpiexec)
 
 
-def launcher(config: RunConfig) -> Callable[[RunConfig, Sequence[Path]], Outcome]:
+Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
+"""Start every rank of a resolved config with these run folders and this module, and wait for their end."""
+
+
+def launcher(config: RunConfig) -> Launch:
     if config.launcher == "mpi":
         return mpi.launch
     return independent.launch if config.servers else local.launch
@@ -78,7 +83,7 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     begin = time.time()
     try:
         with watch(*folders):
-            outcome = launcher(resolved[0])(resolved[0], folders)
+            outcome = launcher(resolved[0])(resolved[0], folders, WORKER)
     except KeyboardInterrupt as stop:
         outcome = Outcome(signal=signal_name(stop))
     except Exception as error:

@@ -14,6 +14,7 @@ from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import (
     LOOPBACK,
     SHUTDOWN_SECONDS,
+    WORKER,
     end_sessions,
     handled_signals,
     rank_logs,
@@ -25,7 +26,7 @@ POLL_SECONDS = 0.1
 LAST_WORDS_SECONDS = 1.0  # for the others to write down what they make of a lost one
 
 
-def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
     """Start every rank by itself. The run fails when a server is lost, or more workers than it can spare."""
     from torch.distributed import TCPStore
     from torch.distributed.elastic.multiprocessing import SignalException, start_processes
@@ -47,7 +48,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
                 running[rank] = start_processes(
                     name=f"rank-{rank}",
                     entrypoint=sys.executable,
-                    args={0: ("-u", "-m", "gradsync.worker", *map(str, folders))},
+                    args={0: ("-u", "-m", module, *map(str, folders))},
                     envs={0: common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}},
                     logs_specs=rank_logs(folders[0]),
                 )

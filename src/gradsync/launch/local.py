@@ -9,10 +9,17 @@ from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import LOOPBACK, end_sessions, handled_signals, rank_logs, ready_to_start
+from gradsync.launch.processes import (
+    LOOPBACK,
+    WORKER,
+    end_sessions,
+    handled_signals,
+    rank_logs,
+    ready_to_start,
+)
 
 
-def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, the agent ends the others."""
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -36,7 +43,7 @@ def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
             sys.executable,
         )
         try:
-            agent("-m", "gradsync.worker", *map(str, folders))
+            agent("-m", module, *map(str, folders))
         except ChildFailedError as error:
             end_sessions(folder, config.processes)
             return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})

@@ -15,7 +15,7 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, died
-from gradsync.launch.processes import SHUTDOWN_SECONDS, end_sessions, rank_environment
+from gradsync.launch.processes import SHUTDOWN_SECONDS, WORKER, end_sessions, rank_environment
 from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
@@ -23,14 +23,14 @@ LOG = "mpiexec.log"
 LAST_WORDS = 60
 
 
-def launch(config: RunConfig, folders: Sequence[Path]) -> Outcome:
+def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
     folder = folders[0]
     (folder / "logs").mkdir(exist_ok=True)
     log = folder / "logs" / LOG
     with open(log, "wb") as output:
         mpiexec = subprocess.Popen(
-            command(config, folders),
+            command(config, folders, module),
             env=rank_environment(config) | LOOPBACK_ONLY | os.environ,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -67,8 +67,8 @@ def last_words(log: Path) -> str:
 LOOPBACK_ONLY = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
 
-def command(config: RunConfig, folders: Sequence[Path]) -> list[str]:
-    worker = [sys.executable, "-u", "-m", "gradsync.worker", *map(str, folders)]
+def command(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> list[str]:
+    worker = [sys.executable, "-u", "-m", module, *map(str, folders)]
     return [*find_mpiexec(config.mpiexec), "-n", str(config.processes), *worker]
 
 

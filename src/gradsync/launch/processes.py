@@ -16,6 +16,7 @@ from gradsync.config import RunConfig
 from gradsync.record import log_file, rank_file, read_rows
 
 LOOPBACK = "127.0.0.1"
+WORKER = "gradsync.worker"  # what every rank runs, with the run folders as arguments
 SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -14,7 +14,8 @@ from gradsync.meter.ledger import HIDDEN, PARTS
 from gradsync.meter.stragglers import Straggler
 from gradsync.record import Run
 from gradsync.report.columns import line, strategy_name
-from gradsync.report.tables import NOTHING, counted, plain_table
+from gradsync.report.tables import NOTHING, plain_table
+from gradsync.values import counted
 
 SMALLEST_SHOWN = 500  # bytes, a step
 BAR = 60  # characters for the longest

@@ -22,7 +22,7 @@ from gradsync.meter.stragglers import WINDOW, find
 from gradsync.meter.timeline import Timeline
 from gradsync.record import Row, read_run
 from gradsync.report.follow import Listener, following
-from gradsync.report.tables import counted
+from gradsync.values import counted
 
 COLUMNS = (
     SpinnerColumn(),

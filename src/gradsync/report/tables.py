@@ -1,4 +1,4 @@
-"""How all tables look, and words they share with the progress."""
+"""How all tables look."""
 
 from __future__ import annotations
 
@@ -21,8 +21,3 @@ def plain_table(title: str, caption: str | None = None, padding: PaddingDimensio
         show_edge=False,
         padding=padding,
     )
-
-
-def counted(count: int, noun: str) -> str:
-    """1 worker, 2 workers."""
-    return f"{count} {noun}{'s' * (count > 1)}"

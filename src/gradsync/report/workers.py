@@ -8,7 +8,8 @@ from rich.console import Group
 from rich.text import Text
 
 from gradsync.report.columns import number, strategy_name
-from gradsync.report.tables import counted, plain_table
+from gradsync.report.tables import plain_table
+from gradsync.values import counted
 
 NOTES = (
     "finished: last step, from the first step of any worker on; staleness: updates applied since the worker read "

@@ -18,8 +18,9 @@ FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 class CompareConfig(Settings):
     """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
 
-    workers: tuple[int, ...] = (2,)
-    """How many workers share each batch, except with local: one number, or several, for instance 1,2,4."""
+    workers: tuple[int, ...] = ()
+    """How many workers share each batch, except with local: one number, or several, for instance 1,2,4.
+    Default: --workers-per-node on every node, else 2."""
 
     servers: int | None = None
     """Parameter servers, for the strategies that have them. Default: 1."""
@@ -38,7 +39,7 @@ class CompareConfig(Settings):
             self.workers = (self.workers,)
         super().__post_init__()
         self.workers = tuple(self.workers)
-        if not self.workers or min(self.workers) < 1:
+        if min(self.workers, default=1) < 1:
             raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
         at_least(self, "servers", 1)
         self.options = as_text(self.options)
@@ -56,12 +57,14 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
                 f"Their options: {', '.join(sorted(known)) or 'none'}."
             )
     shared = {item.name: getattr(config, item.name) for item in fields(Settings)}
+    numbers = config.workers or (RunConfig(**shared).default_workers,)
     # With one number of workers the global batch is what is held fixed, for local too.
-    if config.batch_per_worker and len(config.workers) == 1:
-        shared |= {"batch_size": config.batch_per_worker * config.workers[0], "batch_per_worker": None}
+    if config.batch_per_worker and len(numbers) == 1:
+        shared |= {"batch_size": config.batch_per_worker * numbers[0], "batch_per_worker": None}
+    alone = {"inject": None} | ({"launcher": None, "mpiexec": None} if config.launcher == "mpi" else {})
     return [
         RunConfig(
-            **shared | ({"inject": None, "launcher": None} if strategy in ONE_PROCESS else {}),
+            **shared | (alone if strategy in ONE_PROCESS else {}),
             workers=workers,
             strategy=strategy,
             servers=config.servers if strategy in WITH_SERVERS else None,
@@ -69,7 +72,7 @@ def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> lis
             options={name: value for name, value in config.options.items() if name in option_names[strategy]},
         )
         for strategy in config.strategies
-        for workers in ((1,) if strategy == "local" else config.workers)
+        for workers in ((1,) if strategy == "local" else numbers)
     ]
 
 

@@ -6,22 +6,24 @@ A field left at None is worked out by ``resolved`` from the others and from the 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import ceil
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from gradsync.config.injection import parse_injection
+from gradsync.config.placement import Launcher, Placement
+from gradsync.config.training import Training
 from gradsync.errors import InputError, unknown
-from gradsync.values import at_least, check_types, flag
+from gradsync.values import at_least, check_types, counted
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-Buffers = Literal["local", "broadcast", "average"]
 Transport = Literal["auto", "gloo", "nccl", "mpi"]
 
 LEARNING_RATE = {"sgd": 0.01, "adam": 0.001, "lars": 1.0}
@@ -31,150 +33,15 @@ WITH_SERVERS = ("ps-sync", "ps-async")
 ONE_PROCESS = ("local", "data-parallel")
 LARGE_BATCH = 1024  # above it, batches that grow with the workers get the remedies of Goyal et al. by default
 
-# Two ways to say one thing: a flag for one replaces what a file says about the other.
-ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
-
 
 @dataclass(kw_only=True)
-class Settings:
+class Settings(Placement, Training):  # --help lists the last one's flags first
     """Everything about a run except how many workers there are and how they agree."""
-
-    model: str = "vgg11"
-    """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
-
-    norm: Literal["batch", "none"] = "batch"
-    """none takes BatchNorm out of the built-in models."""
-
-    sync_bn: bool = False
-    """BatchNorm statistics over the global batch instead of each worker's share."""
-
-    data: str = "synthetic"
-    """synthetic, cifar10, mnist, or your own as package.module:function (returns train and test Datasets)."""
-
-    train_samples: int | None = None
-    """Train on the first so many samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
-
-    test_samples: int | None = None
-    """Test on the first so many samples. Default: all; synthetic makes 512."""
-
-    augment: bool = True
-    """Random crops and flips in training, where the data set has them (cifar10)."""
-
-    loader_processes: int = 0
-    """Loader processes per worker for your own Datasets; the built-in sets need none."""
-
-    batch_size: int | None = None
-    """Samples per step over all workers, split evenly. Default: 64."""
-
-    batch_per_worker: int | None = None
-    """Samples per step and worker, instead of --batch-size."""
-
-    epochs: int | None = None
-    """Passes over the training data. Default: 1."""
-
-    steps: int | None = None
-    """Stop after so many steps, instead of --epochs."""
-
-    accumulate: int = 1
-    """Compute each worker's share in so many pieces, one after another: large batches on little memory."""
-
-    optimizer: Literal["sgd", "adam", "lars"] = "sgd"
-    """Which update rule. lars: sgd with a step per layer that fits the size of its parameters."""
-
-    lr: float | None = None
-    """Learning rate. Default: 0.01 for sgd, 0.001 for adam, 1 for lars."""
-
-    lr_scaling: Literal["none", "linear", "sqrt"] | None = None
-    """Times the number of workers, or its root. Default: none; linear for --batch-per-worker above 1,024 in all."""
-
-    warmup_epochs: float | None = None
-    """Epochs in which the learning rate grows to its full size. Default: none; where it is scaled and the batch is
-    above 1,024, 5 epochs, but at most a quarter of the run."""
-
-    schedule: Literal["constant", "cosine", "step"] = "constant"
-    """What becomes of the learning rate after that: cosine goes down to 0, step falls at each of --decay-epochs."""
-
-    decay_epochs: tuple[int, ...] = (30, 60, 80)
-    """With --schedule step: after which epochs it falls to a tenth."""
-
-    label_smoothing: float = 0.0
-    """Share of each label that is spread over all classes in training, for instance 0.1."""
-
-    momentum: float = 0.9
-    """Momentum of sgd and lars."""
-
-    weight_decay: float | None = None
-    """L2 penalty. Default: 1e-4 for sgd and lars, 0 for adam."""
-
-    reshuffle: bool = True
-    """Another order of the samples in every epoch; without it, the same one each time."""
-
-    start: Literal["same", "own"] = "same"
-    """own: every worker keeps the parameters it drew itself instead of getting rank 0's. To see what that does."""
-
-    seed: int = 0
-    """Decides parameters, shuffles and augmentation."""
-
-    precision: Literal["fp64", "fp32", "bf16"] = "fp32"
-    """bf16 is autocast over float32 parameters."""
-
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto takes a GPU where there is one."""
-
-    threads: int | None = None
-    """Compute threads per worker. Default: cores ÷ workers, at least 1."""
-
-    buffers: Buffers | None = None
-    """BatchNorm statistics: each worker its own, rank 0's for all, or the average. Default: the strategy's."""
-
-    eval: bool = True
-    """Test after every epoch and at the end."""
-
-    log_every: int = 20
-    """Steps between two lines of output when it is not a terminal."""
-
-    keep_going: bool = False
-    """Train on when the loss is not a number."""
-
-    measure: bool = True
-    """Stamp phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
-
-    inject: str | None = None
-    """Make a rank slow: rank=2,where=data|forward|backward|link,ms=200 (link: each of its messages leaves late)."""
-
-    tensorboard: bool = False
-    """Write event files for TensorBoard into the run folder while it trains."""
-
-    save_model: bool = False
-    """Keep the trained parameters and buffers as model.pt in the run folder: rank 0's, or the servers' last ones."""
-
-    server_placement: Literal["own", "shared"] = "own"
-    """Parameter servers as processes of their own, or each within the process of a worker."""
-
-    launcher: Literal["local", "mpi"] | None = None
-    """What starts the processes: gradsync itself, or mpiexec. Default: mpi for --transport mpi, else local."""
-
-    mpiexec: str | None = None
-    """The mpiexec to use. Default: the one beside this python, else the one on the path."""
-
-    out: str = "runs"
-    """Folder in which each run makes its own."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        parse_injection(self.inject)
-        for name in ("batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every", "accumulate"):
-            at_least(self, name, 1)
-        for name in ("train_samples", "test_samples"):
-            at_least(self, name, 1)
-        for name in ("loader_processes", "seed", "lr", "momentum", "weight_decay", "warmup_epochs"):
-            at_least(self, name, 0)
-        if not 0 <= self.label_smoothing < 1:
-            raise InputError(f"--label-smoothing is {self.label_smoothing}: it must be 0 or more, and less than 1.")
-        self.decay_epochs = tuple(self.decay_epochs)  # JSON and TOML have lists
-        for one, other in ALTERNATIVES:
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise InputError(f"you set both {flag(one)} and {flag(other)}: give one of them.")
+        self.check_training()
+        self.check_placement()
 
 
 @dataclass(kw_only=True)
@@ -182,7 +49,7 @@ class RunConfig(Settings):
     """One run: the settings, the workers, and one way for them to agree."""
 
     workers: int | None = None
-    """Processes that share each batch. Default: 1 for local, else 2."""
+    """Processes that share each batch. Default: 1 for local, else --workers-per-node on every node, else 2."""
 
     strategy: str | None = None
     """local, gather-scatter, reduce-broadcast, all-reduce, ring, bucketed, ddp, data-parallel, ps-sync, ps-async,
@@ -207,7 +74,7 @@ class RunConfig(Settings):
         """The same run with every default worked out. Refuses what does not go together."""
         default = "bucketed" if "mpi" in (self.transport, self.launcher) else "ddp"
         strategy = self.strategy or ("local" if self.workers in (None, 1) and not self.servers else default)
-        workers = self.workers or (1 if strategy == "local" else 2)
+        workers = self.workers or (1 if strategy == "local" else self.default_workers)
         if strategy == "local" and workers > 1:
             raise InputError(
                 f"you set --strategy local but --workers {workers}: local trains in one process. "
@@ -217,25 +84,60 @@ class RunConfig(Settings):
             raise InputError(f"--servers is 0: {strategy} needs at least one.")
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
+        nodes, workers_per_node = self.resolved_nodes(1 if strategy in ONE_PROCESS else workers)
         grown = bool(self.batch_per_worker) and batch_size > LARGE_BATCH and workers > 1
         found = replace(
             self,
             strategy=strategy,
             workers=workers,
             servers=self.servers or int(strategy in WITH_SERVERS),
-            launcher=self.launcher or ("mpi" if self.transport == "mpi" else "local"),
+            launcher=self.resolved_launcher,
             transport=self.resolved_transport(strategy),
             device="cpu" if "mpi" in (self.transport, self.launcher) and self.device == "auto" else self.device,
+            nodes=nodes,
+            workers_per_node=workers_per_node,
             batch_size=batch_size,
             batch_per_worker=None,
             epochs=self.epochs or (None if self.steps else 1),
             lr=LEARNING_RATE[self.optimizer] if self.lr is None else self.lr,
             lr_scaling=self.lr_scaling or ("linear" if grown else "none"),
             weight_decay=WEIGHT_DECAY[self.optimizer] if self.weight_decay is None else self.weight_decay,
-            threads=self.threads or max(1, available_cores() // workers),
+            threads=self.threads or self.default_threads(workers),
         )
         found.refuse_contradictions()
         return found
+
+    @property
+    def default_workers(self) -> int:
+        nodes = self.nodes or len(self.hosts)
+        return nodes * (self.workers_per_node or 1) if nodes else self.workers_per_node or 2
+
+    @property
+    def resolved_launcher(self) -> Launcher:
+        return self.launcher or ("mpi" if self.transport == "mpi" else "torchrun" if self.hosts else "local")
+
+    def resolved_nodes(self, trainers: int) -> tuple[int, int]:
+        """Nodes, and workers on each: of those not given, as few nodes as hold all and as few workers on each."""
+        each = self.workers_per_node
+        nodes = self.nodes or len(self.hosts)
+        if not nodes:
+            nodes = ceil(trainers / (each or 1)) if each or self.is_emulated else 1
+        each = each or ceil(trainers / nodes)
+        if trainers > nodes * each:
+            raise InputError(
+                f"{trainers} workers do not fit on {counted(nodes, 'node')} with {each} each: "
+                "give more nodes or more --workers-per-node."
+            )
+        return nodes, each
+
+    def default_threads(self, workers: int) -> int:
+        """A worker's share of the cores: of this machine, or of its node where more is known about it."""
+        if self.launcher == "slurm":
+            return 1
+        _, per_node = self.resolved_nodes(workers)
+        if self.cpus:
+            return max(1, int(self.cpus / per_node))
+        return max(1, available_cores() // (per_node if self.hosts else workers))
 
     def resolved_transport(self, strategy: str) -> Transport:
         """Gloo where servers are: NCCL knows no messages that several threads send at their own times."""
@@ -252,7 +154,12 @@ class RunConfig(Settings):
             raise InputError(f"--inject names rank {injection.rank}: {there}.")
         if injection and injection.where == "link" and self.processes == 1:
             raise InputError("--inject slows a link, but one worker sends nothing: use two or more.")
-        if (self.launcher == "mpi") != (self.transport == "mpi"):
+        if injection and injection.bits_per_second and not self.is_emulated:
+            raise InputError(
+                "--inject with mbit makes the link of an emulated node slower, and here is none. HINT: add --nodes "
+                f"{self.workers}, or give ms=..., which delays each message of the rank."
+            )
+        if self.launcher != "slurm" and (self.launcher == "mpi") != (self.transport == "mpi"):
             raise InputError(
                 f"you set --launcher {self.launcher} and --transport {self.transport}: what mpiexec starts talks "
                 "over MPI, and nothing else does. HINT: --transport mpi alone is enough."
@@ -295,6 +202,14 @@ class RunConfig(Settings):
         return tuple(range(first, first + self.servers))
 
     @property
+    def places(self) -> list[int]:
+        """For every rank the node it is on, from 0: worker after worker, then servers on free nodes if there are."""
+        assert self.nodes and self.workers_per_node
+        workers = [rank // self.workers_per_node for rank in range(self.trainers)]
+        free = list(range(max(workers) + 1, self.nodes)) or list(range(self.nodes))
+        return workers + [free[n % len(free)] for n in range(self.processes - self.trainers)]
+
+    @property
     def processes(self) -> int:
         return max(self.trainers, 1 + max(self.server_ranks, default=0))
 
@@ -314,37 +229,6 @@ class RunConfig(Settings):
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class Injection:
-    """A delay one rank gets in every step, to see what it does to the others."""
-
-    rank: int
-    where: str
-    seconds: float
-
-    PLACES: ClassVar = ("data", "forward", "backward", "link")
-
-    def delay(self, rank: int, where: str) -> float:
-        return self.seconds if (rank, where) == (self.rank, self.where) else 0.0
-
-
-def parse_injection(text: str | None) -> Injection | None:
-    """``rank=2,where=data,ms=200``, in any order."""
-    if text is None:
-        return None
-    try:
-        values = dict(item.split("=") for item in text.replace(" ", "").split(","))
-        rank, where, milliseconds = int(values.pop("rank")), values.pop("where"), float(values.pop("ms"))
-        if values or rank < 0 or where not in Injection.PLACES or not 0 <= milliseconds < math.inf:
-            raise ValueError
-    except (KeyError, ValueError):
-        raise InputError(
-            f"--inject is {text!r}: it must read rank=R,where=W,ms=T with a rank from 0, one of "
-            f"{', '.join(Injection.PLACES)}, and milliseconds from 0. For instance rank=1,where=data,ms=200."
-        ) from None
-    return Injection(rank, where, milliseconds / 1e3)
 
 
 def check_split(batch_size: int, workers: int) -> None:

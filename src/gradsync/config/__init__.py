@@ -1,0 +1,36 @@
+"""What to run, complete and re-runnable: what is trained (training), where (placement), by how many and how (run)."""
+
+from gradsync.config.injection import Injection, parse_injection
+from gradsync.config.placement import Launcher, Placement
+from gradsync.config.run import (
+    LARGE_BATCH,
+    ONE_PROCESS,
+    WITH_SERVERS,
+    RunConfig,
+    Settings,
+    Transport,
+    as_text,
+    check_split,
+    load,
+    read_file,
+)
+from gradsync.config.training import ALTERNATIVES, Buffers
+
+__all__ = [
+    "ALTERNATIVES",
+    "LARGE_BATCH",
+    "ONE_PROCESS",
+    "WITH_SERVERS",
+    "Buffers",
+    "Injection",
+    "Launcher",
+    "Placement",
+    "RunConfig",
+    "Settings",
+    "Transport",
+    "as_text",
+    "check_split",
+    "load",
+    "parse_injection",
+    "read_file",
+]

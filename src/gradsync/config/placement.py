@@ -1,0 +1,133 @@
+"""Where a run takes place: who starts its processes, on how many nodes, and what these are like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gradsync.errors import InputError
+from gradsync.values import at_least, quantity
+
+RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+SIZES = {"GB": 1e9, "MB": 1e6, "KB": 1e3, "G": 1e9, "M": 1e6}
+
+FASTEST = 32e9  # the kernel's 32 bits of bytes a second; no host moves so much between namespaces anyway
+SMALLEST_SHARE = 0.1  # of a core: the kernel hands out at least a millisecond in every ten
+
+Launcher = Literal["local", "torchrun", "mpi", "slurm"]
+
+
+@dataclass(kw_only=True)
+class Placement:
+    """The flags that say where, the same for every command that trains."""
+
+    nodes: int | None = None
+    """Nodes to run on: hosts of --hosts, nodes of a Slurm job, else of an emulated cluster made for the run."""
+
+    workers_per_node: int | None = None
+    """Workers on each of them. Default: 1, or as many as it takes."""
+
+    cluster: str | None = None
+    """The emulated cluster to run on (gradsync cluster up)."""
+
+    bandwidth: str | None = None
+    """Emulated: what each node's link carries in each direction, for instance 1gbit. Default: what the host can."""
+
+    latency: str | None = None
+    """Emulated: how long a message is under way from one node to another, for instance 0.2ms. Needs netem."""
+
+    cpus: float | None = None
+    """Emulated: the share of cores each node gets, for instance 0.5."""
+
+    memory: str | None = None
+    """Emulated: what the processes of a node may use together, for instance 4GB."""
+
+    launcher: Launcher | None = None
+    """What starts the processes: gradsync itself (local), torchrun on --hosts over ssh, mpiexec, or Slurm.
+    Default: mpi for --transport mpi, torchrun where there are --hosts, else local."""
+
+    hosts: tuple[str, ...] = ()
+    """The hosts for torchrun or mpi, for instance a,b,c,d; the first one is where they meet."""
+
+    ssh: str = "ssh"
+    """How to reach the hosts, for instance 'ssh -p 2222'."""
+
+    remote_python: str | None = None
+    """The python to start there. Default: this one's path."""
+
+    mpiexec: str | None = None
+    """The mpiexec to use. Default: the one beside this python, else the one on the path."""
+
+    partition: str | None = None
+    """Slurm: the partition."""
+
+    account: str | None = None
+    """Slurm: the account."""
+
+    time: str | None = None
+    """Slurm: the time limit, for instance 01:30:00."""
+
+    sbatch: tuple[str, ...] = ()
+    """Slurm: other options of sbatch, for instance --sbatch gres=gpu:4 constraint=a100."""
+
+    timeout: float = 60.0
+    """Seconds without a sign of life from a node until the run fails and names it."""
+
+    def check_placement(self) -> None:
+        for name in ("nodes", "workers_per_node"):
+            at_least(self, name, 1)
+        at_least(self, "timeout", 1)
+        self.hosts, self.sbatch = tuple(self.hosts), tuple(self.sbatch)
+        bits = self.bits_per_second
+        if bits is not None and not 1e3 <= bits <= FASTEST:
+            raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 1kbit to 32gbit.")
+        if self.cpus is not None and not self.cpus >= SMALLEST_SHARE:
+            raise InputError(f"--cpus is {self.cpus}: it must be {SMALLEST_SHARE} of a core or more.")
+        for name, value in (("latency", self.latency_seconds), ("memory", self.memory_bytes)):
+            if value is not None and value <= 0:
+                raise InputError(f"--{name} is {getattr(self, name)}: it must be more than nothing.")
+        if self.hosts and self.is_shaped:
+            raise InputError(
+                "you set --hosts and what an emulated cluster is to be like: real hosts are as they are. "
+                "HINT: leave out --hosts, or --bandwidth, --latency, --cpus, --memory and --cluster."
+            )
+        if self.hosts and self.nodes not in (None, len(self.hosts)):
+            raise InputError(f"--hosts names {len(self.hosts)} hosts, but --nodes is {self.nodes}: leave one out.")
+        if self.launcher == "torchrun" and not self.hosts:
+            raise InputError(
+                "--launcher torchrun needs to know where: --hosts a,b,c,d. "
+                "HINT: on this machine alone, leave out --launcher."
+            )
+        if self.hosts and self.launcher not in (None, "torchrun", "mpi"):
+            raise InputError(f"--hosts is for torchrun and mpi: --launcher {self.launcher} finds its own.")
+        if self.launcher == "slurm" and self.is_shaped:
+            raise InputError("--launcher slurm runs on nodes as they are: an emulated cluster has no Slurm.")
+        if self.launcher != "slurm":
+            for name in ("partition", "account", "time", "sbatch"):
+                if getattr(self, name):
+                    raise InputError(f"--{name} is for --launcher slurm.")
+
+    @property
+    def bits_per_second(self) -> float | None:
+        return quantity("bandwidth", self.bandwidth, RATES, "1gbit")
+
+    @property
+    def latency_seconds(self) -> float | None:
+        return quantity("latency", self.latency, TIMES, "0.2ms")
+
+    @property
+    def memory_bytes(self) -> float | None:
+        return quantity("memory", self.memory, SIZES, "4GB")
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether something is asked that only an emulated cluster has."""
+        asked = (self.cluster, self.bandwidth, self.latency, self.cpus, self.memory)
+        return any(value is not None for value in asked)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the nodes are namespaces of this machine."""
+        own_nodes = self.nodes is not None and self.launcher != "slurm" and not self.hosts
+        return self.is_shaped or own_nodes
