@@ -1,0 +1,62 @@
+"""Run a command on a node: ``python -m gradsync.cluster.enter CLUSTER NODE COMMAND...``
+
+It becomes the command, inside the node's network, with its host name and its share of the cores.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from gradsync.cluster import groups, namespaces, privilege, spec
+from gradsync.cluster.spec import INTERFACE, Cluster
+from gradsync.errors import InputError
+from gradsync.parent import end_with_parent
+
+
+def command(cluster: Cluster, node: str, *words: str) -> list[str]:
+    """What to start, from anywhere on this host, for these words to run on the node."""
+    return [sys.executable, "-m", __name__, cluster.name, node, *words]
+
+
+def enter(cluster: Cluster, node: str) -> None:
+    cluster.number(node)
+    groups.join([Path(folder) for folder in cluster.groups], node)
+    namespaces.enter(namespaces.FOLDER / cluster.namespace(node), namespaces.NETWORK)
+    namespaces.call("unshare", namespaces.HOST_NAME)
+    socket.sethostname(node)
+    os.environ.update(environment(cluster, node))
+
+
+def environment(cluster: Cluster, node: str) -> dict[str, str]:
+    """Which interface messages take, for all who ask; and where the node's share of the cores is accounted."""
+    stats = [path for folder in cluster.groups if (path := Path(folder) / node / "cpu.stat").exists()]
+    return {
+        "GLOO_SOCKET_IFNAME": INTERFACE,
+        "NCCL_SOCKET_IFNAME": INTERFACE,
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": INTERFACE,
+        "GRADSYNC_INTERFACE": INTERFACE,
+        **({"GRADSYNC_CPU_STAT": str(stats[0])} if stats and cluster.cpus else {}),
+    }
+
+
+def main() -> None:
+    end_with_parent(signal.SIGTERM)
+    name, node, *words = sys.argv[1:]
+    try:
+        privilege.ensure()
+        enter(spec.find(name), node)
+        os.execvp(words[0], words)
+    except InputError as error:
+        sys.exit(f"gradsync: {error}")
+    except FileNotFoundError:
+        print(f"gradsync: there is no command {words[0]} here.", file=sys.stderr)
+        sys.exit(127)
+
+
+if __name__ == "__main__":
+    main()

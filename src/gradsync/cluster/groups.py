@@ -1,0 +1,122 @@
+"""Control groups: the share of the host's cores and memory a node gets. Version 2, or 1, whichever is mounted."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradsync.config import Placement
+from gradsync.errors import InputError
+
+PERIOD = 10_000  # microseconds in which a node gets its share of a core: short against a step
+WANTED_FOR = {"cpu": "--cpus", "memory": "--memory"}
+GONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Controller:
+    """One resource, and the group below which ours are made."""
+
+    name: str
+    version: int
+    parent: Path
+
+    def limits(self, amount: float) -> dict[str, str]:
+        """file -> text, in the order they must be written."""
+        if self.name == "cpu" and self.version == 2:
+            return {"cpu.max": f"{round(amount * PERIOD)} {PERIOD}"}
+        if self.name == "cpu":
+            return {"cpu.cfs_period_us": str(PERIOD), "cpu.cfs_quota_us": str(round(amount * PERIOD))}
+        return {"memory.max" if self.version == 2 else "memory.limit_in_bytes": str(int(amount))}
+
+
+def controllers(mounts: str | None = None, own: str | None = None) -> dict[str, Controller]:
+    """What this host has mounted, from the texts of /proc/self/mountinfo and /proc/self/cgroup."""
+    mounts = Path("/proc/self/mountinfo").read_text() if mounts is None else mounts
+    own = Path("/proc/self/cgroup").read_text() if own is None else own
+    own_group = {
+        name: path
+        for line in own.splitlines()
+        for _, names, path in [line.split(":", 2)]
+        for name in names.split(",")
+    }
+    found: dict[str, Controller] = {}
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        folder, (kind, _, options) = Path(before.split()[4]), after.split(" ", 2)
+        if kind == "cgroup2":
+            # At the top: a group with processes of its own, such as ours, cannot hand resources on.
+            with suppress(OSError):
+                for name in (folder / "cgroup.controllers").read_text().split():
+                    found.setdefault(name, Controller(name, 2, folder))
+        elif kind == "cgroup":
+            for name in options.split(","):
+                inside = folder / own_group.get(name, "/").lstrip("/")
+                found[name] = Controller(name, 1, inside if inside.is_dir() else folder)
+    return found
+
+
+def needed(asked: Placement) -> dict[str, float]:
+    """controller -> amount"""
+    amounts = {"cpu": asked.cpus, "memory": asked.memory_bytes}
+    return {name: float(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def choose(asked: Placement) -> list[Controller]:
+    """Those it takes; refused with a sentence where one is not there."""
+    there = controllers()
+    for name in needed(asked):
+        if name not in there:
+            raise InputError(
+                f"{WANTED_FOR[name]} needs the cgroup controller '{name}', which is not mounted here "
+                f"(there are: {', '.join(sorted(there)) or 'none'}). HINT: leave {WANTED_FOR[name]} out."
+            )
+    return [there[name] for name in needed(asked)]
+
+
+def create(controller: Controller, cluster_folder: Path, node: str, amount: float) -> None:
+    folder = cluster_folder / node
+    try:
+        if controller.version == 2:
+            for place in (controller.parent, cluster_folder):
+                place.mkdir(exist_ok=True)
+                (place / "cgroup.subtree_control").write_text(f"+{controller.name}")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in controller.limits(amount).items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise InputError(
+            f"{WANTED_FOR[controller.name]} cannot be had here: {error}. "
+            f"HINT: it needs a control group this user may write to; or leave {WANTED_FOR[controller.name]} out."
+        ) from None
+
+
+def join(folders: list[Path], node: str) -> None:
+    """This process, and all it starts from now on."""
+    for folder in folders:
+        (folder / node / "cgroup.procs").write_text("0")
+
+
+def remove(folder: Path) -> None:
+    """With the nodes in it. Their processes have been told to go; the kernel needs a moment to see that."""
+    until = time.monotonic() + GONE_SECONDS
+    for place in [*folder.glob("*/"), folder]:
+        while place.exists():
+            try:
+                place.rmdir()
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+
+def throttled_seconds(stat: Path) -> float | None:
+    """For how long a node has been held back for having used up its share, since it was made."""
+    with suppress(OSError, ValueError, StopIteration):
+        values = dict(line.split() for line in stat.read_text().splitlines())
+        if "throttled_usec" in values:
+            return int(values["throttled_usec"]) / 1e6
+        return int(values["throttled_time"]) / 1e9
+    return None

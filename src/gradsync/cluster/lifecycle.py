@@ -1,0 +1,129 @@
+"""Make an emulated cluster, and take it away again without a trace, whatever has become of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from gradsync.cluster import groups, namespaces, network, privilege, spec
+from gradsync.cluster.spec import PREFIX, Cluster
+from gradsync.config import Placement
+
+GRACE_SECONDS = 2.0  # from asking the processes of a node to end until they are killed
+GONE_SECONDS = 5.0
+FOR_ONE_RUN = "run-"
+_numbers = count(1)
+
+
+def up(name: str, asked: Placement) -> Cluster:
+    """What cannot be had is refused before anything is made; what fails halfway is taken away again."""
+    asked.check_placement()
+    privilege.ensure()
+    chosen = groups.choose(asked)
+    if asked.latency:
+        check_netem()
+    cluster = spec.make(name, asked)
+    folders = {item.name: item.parent / f"{PREFIX}{name}" for item in chosen}
+    cluster = replace(cluster, groups=tuple(sorted({str(folder) for folder in folders.values()})))
+    spec.remember(cluster, new=True)  # first: whatever happens from here on, down knows what to look for
+    try:
+        amounts = groups.needed(asked)
+        for controller in chosen:
+            for node in cluster.node_names:
+                groups.create(controller, folders[controller.name], node, amounts[controller.name])
+        network.create_switch(cluster)
+        for node in cluster.node_names:
+            network.create_node(cluster, node)
+    except BaseException:
+        down(cluster)
+        raise
+    return cluster
+
+
+def check_netem() -> None:
+    trial = f"{PREFIX}trial-{os.getpid()}"
+    network.create_namespace(trial)
+    try:
+        network.refuse_missing_netem(trial)
+    finally:
+        network.remove_namespace(trial)
+
+
+def down(cluster: Cluster) -> None:
+    """Its processes, namespaces with all that is in them, control groups, and the file that remembers it."""
+    end_processes(cluster.namespaces)
+    for namespace in set(cluster.namespaces) & set(namespaces.existing(PREFIX)):
+        network.remove_namespace(namespace)
+    for folder in cluster.groups:
+        groups.remove(Path(folder))
+    spec.forget([cluster.name])
+
+
+def down_all() -> list[str]:
+    """Every cluster there is, and what is left of those nobody remembers. Returns what was taken away."""
+    privilege.ensure()
+    taken = spec.names()
+    for name in taken:
+        down(spec.find(name))
+    strays = namespaces.existing(PREFIX)
+    end_processes(strays)
+    for namespace in strays:
+        network.remove_namespace(namespace)
+    folders = {folder for item in groups.controllers().values() for folder in item.parent.glob(f"{PREFIX}*/")}
+    for folder in folders:
+        groups.remove(folder)
+    return [*taken, *strays, *(folder.name for folder in folders)]
+
+
+def end_processes(places: list[str]) -> None:
+    """Those in these namespaces: asked first, then killed."""
+    for number, patience in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GONE_SECONDS)):
+        until = time.monotonic() + patience
+        asked: set[int] = set()
+        while running := {pid for place in places for pid in processes_to_end(place)}:
+            for pid in running - asked:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            asked |= running
+            if time.monotonic() > until:
+                break
+            time.sleep(0.02)
+
+
+def processes_to_end(namespace: str) -> list[int]:
+    return [pid for pid in namespaces.processes_in(namespace) if pid != os.getpid() and not is_zombie(pid)]
+
+
+def is_zombie(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+@contextmanager
+def for_run(asked: Placement) -> Iterator[Cluster]:
+    """The named cluster, or one that is there for the block alone."""
+    if asked.cluster:
+        privilege.ensure()
+        yield spec.find(asked.cluster)
+        return
+    remove_abandoned()
+    cluster = up(f"{FOR_ONE_RUN}{os.getpid()}-{next(_numbers)}", asked)
+    try:
+        yield cluster
+    finally:
+        down(cluster)
+
+
+def remove_abandoned() -> None:
+    """Clusters made for runs whose command was killed outright."""
+    for name in spec.names():
+        owner = name.removeprefix(FOR_ONE_RUN).split("-")[0]
+        if name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            down(spec.find(name))

@@ -1,0 +1,113 @@
+"""Who may make namespaces: root, or, where the kernel allows it, anyone inside a user namespace of their own.
+
+Without root, the first cluster starts a keeper: a process that does nothing but hold the user's namespace, in which
+the user counts as root. Later commands join it, and it ends with the last cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gradsync.cluster import namespaces
+from gradsync.errors import InputError
+
+NET_ADMIN, SYS_ADMIN = 12, 21  # bits of a capability set
+REFUSED = (
+    "an emulated cluster needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN), or a kernel that lets users make namespaces, "
+    "and this one does not: {}. HINT: run it with sudo."
+)
+
+
+def has_all(status: str | None = None) -> bool:
+    """From the text of /proc/self/status."""
+    status = Path("/proc/self/status").read_text() if status is None else status
+    line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    capabilities = int(line.split()[1], 16)
+    return all(capabilities >> bit & 1 for bit in (NET_ADMIN, SYS_ADMIN))
+
+
+def ensure() -> None:
+    """Privileged from here on, or a sentence. Must be called while the process has one thread."""
+    if sys.platform != "linux":
+        raise InputError("an emulated cluster needs Linux: it is made of the kernel's network namespaces.")
+    if has_all():
+        return
+    keeper = running_keeper() or start_keeper()
+    try:
+        for name, kind in (("user", namespaces.USER), ("mnt", namespaces.MOUNTS), ("net", namespaces.NETWORK)):
+            namespaces.enter(Path(f"/proc/{keeper}/ns/{name}"), kind)
+    except OSError as error:
+        raise InputError(REFUSED.format(error.strerror)) from None
+
+
+def keeper_file() -> Path:
+    return Path(tempfile.gettempdir()) / f"gradsync-{os.getuid()}" / "keeper"
+
+
+def running_keeper() -> int | None:
+    """Its process id, if it is still that process: ids are used again."""
+    with suppress(OSError, ValueError):
+        if keeper_file().stat().st_uid != os.getuid():
+            return None
+        pid = int(keeper_file().read_text())
+        if __name__ in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            return pid
+    return None
+
+
+def start_keeper() -> int:
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    )
+    assert keeper.stdout
+    answer = keeper.stdout.readline().strip()
+    if answer != "ready":
+        raise InputError(REFUSED.format(answer or "the keeper ended"))
+    keeper_file().parent.mkdir(mode=0o700, exist_ok=True)
+    keeper_file().write_text(str(keeper.pid))
+    return keeper.pid
+
+
+def become_root_of_own_namespace() -> None:
+    """With a /run of its own, where namespaces are kept, and a network one may come back to from a node's."""
+    user, group = os.getuid(), os.getgid()
+    namespaces.call("unshare", namespaces.USER | namespaces.MOUNTS | namespaces.NETWORK)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        Path(f"/proc/self/{name}").write_text(text)
+    namespaces.call("mount", b"none", b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE: what follows is ours alone
+    namespaces.call("mount", b"tmpfs", b"/run", b"tmpfs", 0, None)
+    Path("/run/netns").mkdir()
+
+
+def keep() -> None:
+    """Hold the namespace until no cluster is left in it."""
+    from gradsync.cluster import spec
+
+    try:
+        become_root_of_own_namespace()
+    except OSError as error:
+        print(error.strerror, flush=True)
+        return
+    print("ready", flush=True)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    used = False
+    deadline = time.monotonic() + 60
+    while spec.names() or (not used and time.monotonic() < deadline):
+        used = used or bool(spec.names())
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    keep()

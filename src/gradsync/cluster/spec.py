@@ -1,0 +1,129 @@
+"""An emulated cluster as it was asked for: the names of its parts, their addresses, and the file that remembers it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gradsync.config import Placement
+from gradsync.errors import InputError, unknown
+from gradsync.values import counted
+
+PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
+STATE = Path("/run/gradsync")
+NETWORKS = 256
+MOST_NODES = 250
+INTERFACE = "eth0"  # in every node
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What ``up`` was told, and which of the private networks the cluster has."""
+
+    name: str
+    nodes: int
+    bandwidth: str | None
+    latency: str | None
+    cpus: float | None
+    memory: str | None
+    network: int
+    groups: tuple[str, ...] = ()
+    """The control groups made for it: one folder for each controller."""
+
+    @property
+    def placement(self) -> Placement:
+        return Placement(
+            nodes=self.nodes, bandwidth=self.bandwidth, latency=self.latency, cpus=self.cpus, memory=self.memory
+        )
+
+    @property
+    def node_names(self) -> list[str]:
+        return [f"node{number}" for number in range(1, self.nodes + 1)]
+
+    @property
+    def namespaces(self) -> list[str]:
+        return [self.namespace("switch"), *map(self.namespace, self.node_names)]
+
+    def namespace(self, part: str) -> str:
+        """Of a node, or of the switch."""
+        return f"{PREFIX}{self.name}-{part}"
+
+    def number(self, node: str) -> int:
+        if node not in self.node_names:
+            raise unknown(f"node of {self.name}:", node, self.node_names)
+        return self.node_names.index(node) + 1
+
+    def address(self, node: str) -> str:
+        return f"10.77.{self.network}.{254 if node == 'switch' else self.number(node)}"
+
+    def node_at(self, address: str) -> str | None:
+        return next((node for node in self.node_names if self.address(node) == address), None)
+
+    def port(self, node: str) -> str:
+        """The switch's end of a node's link."""
+        return f"port{self.number(node)}"
+
+    def __str__(self) -> str:
+        shape = [self.bandwidth or "unshaped links"]
+        shape += [f"latency {self.latency}"] if self.latency else []
+        shape += [f"{self.cpus:g} CPUs each"] if self.cpus else []
+        shape += [f"{self.memory} each"] if self.memory else []
+        return f"{counted(self.nodes, 'node')}, {', '.join(shape)}"
+
+
+def make(name: str, asked: Placement) -> Cluster:
+    """A cluster that is not there yet, with a network no other one has."""
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
+        raise InputError(f"{name!r} cannot name a cluster: use up to 32 small letters, digits and dashes.")
+    if name in names():
+        raise InputError(
+            f"there is a cluster {name} already ({find(name)}). HINT: gradsync cluster down {name}, or another name."
+        )
+    nodes = asked.nodes or 2
+    if nodes > MOST_NODES:
+        raise InputError(f"--nodes is {nodes}: an emulated cluster has at most {MOST_NODES}.")
+    taken = {find(other).network for other in names()}
+    network = next((number for number in range(NETWORKS) if number not in taken), None)
+    if network is None:
+        raise InputError(f"there are {NETWORKS} clusters already: take some down with gradsync cluster down --all.")
+    return Cluster(name, nodes, asked.bandwidth, asked.latency, asked.cpus, asked.memory, network)
+
+
+def file_of(name: str) -> Path:
+    return STATE / f"{name}.json"
+
+
+def remember(cluster: Cluster, *, new: bool = False) -> None:
+    """``new``: it must not be there yet, also when two are made at once."""
+    STATE.mkdir(exist_ok=True, parents=True)
+    text = json.dumps(asdict(cluster))
+    if new:
+        try:
+            with open(file_of(cluster.name), "x") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(f"there is a cluster {cluster.name} already.") from None
+        return
+    draft = STATE / f".{cluster.name}.{os.getpid()}"
+    draft.write_text(text)
+    draft.replace(file_of(cluster.name))
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in STATE.glob("*.json"))
+
+
+def find(name: str) -> Cluster:
+    if name not in names():
+        raise unknown("cluster", name, names(), f"Make it with: gradsync cluster up {name} --nodes 4.")
+    values = json.loads(file_of(name).read_text())
+    return Cluster(**values | {"groups": tuple(values["groups"])})
+
+
+def forget(names: Iterable[str]) -> None:
+    for name in names:
+        file_of(name).unlink(missing_ok=True)
