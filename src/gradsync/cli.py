@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn, Union
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Compare, Data, Show, Trace, Train, Verify
+from gradsync.commands import Cluster, Compare, Data, Exec, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
@@ -24,11 +24,12 @@ DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradient
 
 
 # Flags that take several values.
+OF_RUNS = ("--decay-epochs", "--hosts", "--sbatch")
 LISTS = {
-    "train": ("--decay-epochs", "--columns"),
-    "compare": ("--decay-epochs", "--columns", "--strategies", "--workers"),
+    "train": (*OF_RUNS, "--columns"),
+    "compare": (*OF_RUNS, "--columns", "--strategies", "--workers"),
     "show": ("--columns",),
-    "verify": ("--decay-epochs", "--strategies", "--workers", "--servers", "--transport"),
+    "verify": (*OF_RUNS, "--strategies", "--workers", "--servers", "--transport"),
 }
 
 
@@ -56,6 +57,7 @@ def raise_terminated(*_: Any) -> NoReturn:
 
 def parse(argv: list[str]) -> Any:
     """Arguments to a command object; a --config file gives the defaults that flags then replace."""
+    argv, words = command_for_node(argv)
     argv = split_lists(join_options(argv))
     commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
     file_options: dict[str, str] = {}
@@ -72,11 +74,22 @@ def parse(argv: list[str]) -> Any:
         Annotated[Show, subcommand("show")],
         Annotated[Trace, subcommand("trace")],
         Annotated[Data, subcommand("data")],
+        Annotated[Cluster, subcommand("cluster")],
     ]
     command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
     if isinstance(command, (Train, Compare)):
         command.run.options = file_options | command.run.options
+    if isinstance(command, Cluster) and isinstance(command.action, Exec):
+        command.action.words = words
     return command
+
+
+def command_for_node(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """What stands behind -- is not ours to read: gradsync cluster exec lab node2 -- COMMAND ..."""
+    if argv[:2] != ["cluster", "exec"] or "--" not in argv:
+        return argv, ()
+    end = argv.index("--")
+    return argv[:end], tuple(argv[end + 1 :])
 
 
 def join_options(argv: list[str]) -> list[str]:
@@ -137,6 +150,15 @@ def without_replaced(values: dict[str, Any], argv: list[str]) -> dict[str, Any]:
 
 
 def dispatch(command: Any) -> int:
+    if isinstance(command, Cluster):
+        from gradsync.cli_cluster import cluster
+
+        return cluster(command.action)
+    if isinstance(command, (Train, Compare, Verify)) and command.run.is_emulated:
+        from gradsync.cluster import privilege, spec
+
+        privilege.ensure()  # while there is one thread
+        command.run = spec.filled(command.run)
     if isinstance(command, Train):
         return train([command.run], command, many=False)
     if isinstance(command, Compare):
@@ -167,7 +189,7 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
     from gradsync.report.console import make_console
     from gradsync.report.ledger import by_strategy
     from gradsync.report.progress import Watch
-    from gradsync.report.summary import failure_text, lost_texts, runs_table
+    from gradsync.report.summary import failure_text, host_limits, lost_texts, runs_table
     from gradsync.report.workers import has_stale_gradients, workers_view
     from gradsync.study.compare import compare
 
@@ -189,7 +211,7 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
         for view in filter(None, views):
             console.print()
             console.print(view)
-        for text in (text for run in runs for text in lost_texts(run)):
+        for text in (text for run in runs for text in (*lost_texts(run), *host_limits(run))):
             console.print(text, markup=False, soft_wrap=True)
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
@@ -245,7 +267,7 @@ def trace(command: Trace) -> int:
 def show(command: Show) -> int:
     from gradsync.report.console import make_console
     from gradsync.report.ledger import by_rank, measured
-    from gradsync.report.summary import failure_text, lost_texts, runs_table
+    from gradsync.report.summary import failure_text, host_limits, lost_texts, runs_table
     from gradsync.report.workers import workers_view
 
     runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
@@ -266,7 +288,7 @@ def show(command: Show) -> int:
             console.print()
             console.print(view)
     for run in runs:
-        for text in lost_texts(run):
+        for text in (*lost_texts(run), *host_limits(run)):
             console.print(text, markup=False, soft_wrap=True)
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)

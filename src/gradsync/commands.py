@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import FlagCreatePairsOff, Positional, arg, subcommand
+from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg, subcommand
 
-from gradsync.config import RunConfig
+from gradsync.config import RunConfig, Shape
 from gradsync.study.compare import CompareConfig
 from gradsync.study.verify import VerifyConfig
 
@@ -124,4 +124,91 @@ class Data:
         Annotated[Fetch, subcommand("fetch")]
         | Annotated[VerifyData, subcommand("verify")]
         | Annotated[List, subcommand("list")]
+    )
+
+
+@dataclass(kw_only=True)
+class Up:
+    """Make an emulated cluster of namespaces on this machine."""
+
+    name: Positional[str]
+    """What to call it, for instance lab."""
+
+    shape: Annotated[Shape, arg(name="")] = field(default_factory=Shape)
+
+
+@dataclass(kw_only=True)
+class Status:
+    """Show the emulated clusters that are up."""
+
+    name: Positional[str | None] = None
+    """One of them. Default: all."""
+
+    json: Json = False
+    """Print it as JSON."""
+
+
+@dataclass(kw_only=True)
+class ProbeCluster:
+    """Measure rate and round trip between every two nodes and the share of a core each gets: asked against got."""
+
+    name: Positional[str]
+    """The cluster."""
+
+    json: Json = False
+    """Print it as JSON."""
+
+
+@dataclass(kw_only=True)
+class Exec:
+    """Run a command on a node: gradsync cluster exec lab node2 -- COMMAND ..."""
+
+    name: Positional[str]
+    """The cluster."""
+
+    node: Positional[str]
+    """node1, node2, ..."""
+
+    words: Suppress[tuple[str, ...]] = ()
+
+
+@dataclass(kw_only=True)
+class Down:
+    """Take an emulated cluster away, with all that runs on it."""
+
+    name: Positional[str | None] = None
+    """The cluster."""
+
+    all: FlagCreatePairsOff[bool] = False
+    """All of them, and what crashes have left."""
+
+
+@dataclass(kw_only=True)
+class Cut:
+    """Pull a node's cable: no message gets in or out until it is healed."""
+
+    name: Positional[str]
+    """The cluster."""
+
+    node: Positional[str]
+    """node1, node2, ..."""
+
+
+@dataclass(kw_only=True)
+class Heal(Cut):
+    """Put a node's cable back."""
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """Emulated clusters on this machine."""
+
+    action: (
+        Annotated[Up, subcommand("up")]
+        | Annotated[Status, subcommand("status")]
+        | Annotated[ProbeCluster, subcommand("probe")]
+        | Annotated[Exec, subcommand("exec")]
+        | Annotated[Down, subcommand("down")]
+        | Annotated[Cut, subcommand("cut")]
+        | Annotated[Heal, subcommand("heal")]
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from gradsync.config import RunConfig
-from gradsync.meter import stragglers
+from gradsync.config import RunConfig, Shape
+from gradsync.meter import slow_links, stragglers
 from gradsync.meter.figures import figures
 from gradsync.meter.ledger import HIDDEN, PARTS, Ledger, Step, ledgers, mean
 from gradsync.meter.staleness import of_worker, pushes, served
@@ -42,6 +42,9 @@ def summarize(
         "lost": list(lost),
         "world_size": config.workers,
         "nodes": len({row["node"] for rows in everyone if (row := first(rows, "start"))}),
+        "workers_per_node": config.workers_per_node,
+        "launcher": config.launcher,
+        "cluster": cluster(config, everyone) if config.is_emulated else None,
         "strategy": config.strategy,
         "server_count": config.servers,
         "options": config.options,
@@ -166,7 +169,7 @@ def measured(ranks: list[list[Row]], pushed: list[Row]) -> dict[str, Any]:
     beside = [figures(rows) for rows in ranks]
     return {
         **mean_ledger([ledger for step in each for ledger in step]),
-        "straggler": straggler(steps, beside),
+        "straggler": straggler(ranks, steps, beside),
         "ranks": [
             rank_summary(rows, rank)
             | {"finish_seconds": finish(rows, min(begins, default=0.0)), **of_worker(rank, pushed)}
@@ -177,6 +180,17 @@ def measured(ranks: list[list[Row]], pushed: list[Row]) -> dict[str, Any]:
     }
 
 
+def cluster(config: RunConfig, everyone: list[list[Row]]) -> dict[str, Any]:
+    """What was asked of the emulated nodes, and for how much of the time each wanted a core and got none."""
+    delays: dict[str, list[float]] = defaultdict(list)
+    for rows in everyone:
+        delay = figures(rows)["run_delay_percent"]
+        if (start := first(rows, "start")) and delay is not None:
+            delays[start["node"]].append(delay)
+    asked = {item.name: getattr(config, item.name) for item in fields(Shape)}
+    return {"name": config.cluster, **asked, "run_delay_percent": {node: max(each) for node, each in delays.items()}}
+
+
 def mean_ledger(items: list[Ledger]) -> dict[str, Any]:
     """The parts, which add up to the time of a step, and beside them the communication hidden behind these."""
     found = mean(items)
@@ -185,13 +199,22 @@ def mean_ledger(items: list[Ledger]) -> dict[str, Any]:
     return {"ledger": {part: found[part] for part in PARTS}, HIDDEN: found[HIDDEN]}
 
 
-def straggler(steps: list[list[Step]], ranks: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Who the others wait for, and whether it only lacks a core; ``ranks``: the figures of each."""
+def straggler(ranks: list[list[Row]], steps: list[list[Step]], beside: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Who the others wait for: for its link, or for itself, and whether it only lacks a core; ``beside``: figures."""
+    if steps and (link := slow_links.find(ranks, *pace(ranks, steps))):
+        return asdict(link)
     found = stragglers.find(steps)
     if not found:
         return None
-    without_core = [(rank["run_delay_percent"] or 0.0) / 100 for rank in ranks]
+    without_core = [(rank["run_delay_percent"] or 0.0) / 100 for rank in beside]
     return asdict(stragglers.blame_cores(found, without_core, steps))
+
+
+def pace(ranks: list[list[Row]], steps: list[list[Step]]) -> tuple[int, float, float]:
+    """Steps made, the seconds of one, and how many collectives it has."""
+    made = max(len(of_kind(rows, "step")) for rows in ranks)
+    seconds = statistics.median(step.seconds for each in steps for step in each)
+    return made, seconds, statistics.median(len(step.collectives) for each in steps for step in each)
 
 
 def rank_summary(rows: list[Row], rank: int) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from torch import nn
 
 from gradsync import config as configs
 from gradsync import data, models, strategies, world
-from gradsync.comm import Comm, LostPeer, TorchComm, mpi
-from gradsync.comm.clock import measure_offset
+from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
+from gradsync.comm.clock import measure_offset, round_trip
 from gradsync.config import RunConfig, parse_injection
 from gradsync.data.loader import Loader
 from gradsync.data.rows import map_rows
@@ -48,9 +48,8 @@ def main() -> int:
     end_with_parent(signal.SIGKILL)
     here = world.discover()
     folders = [Path(folder) for folder in sys.argv[1:]]
-    for number, folder in enumerate(folders):
-        if number or here.launcher in world.MPI_LAUNCHERS:  # the others redirect the first run's output themselves
-            print_into(folder, here.rank)
+    for folder in folders:
+        print_into(folder, here.rank)
         if not run_recorded(folder, here):
             return 1  # without leaving the group, which would wait for peers that will never come
     world.leave()
@@ -58,13 +57,14 @@ def main() -> int:
 
 
 def print_into(folder: Path, rank: int) -> None:
-    """From now on what this process prints goes into the logs of another run."""
+    """From now on what this process prints goes into the logs of this run, unless it does already."""
     (folder / "logs").mkdir(exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
     for stream, descriptor in (("out", sys.stdout.fileno()), ("err", sys.stderr.fileno())):
         with open(log_file(folder, rank, stream), "ab") as file:
-            os.dup2(file.fileno(), descriptor)
+            if not os.path.sameopenfile(file.fileno(), descriptor):
+                os.dup2(file.fileno(), descriptor)
 
 
 def run_recorded(folder: Path, here: world.World) -> bool:
@@ -84,6 +84,7 @@ def run_recorded(folder: Path, here: world.World) -> bool:
             message=str(error),
             traceback=trace,
             lost_peer=is_lost_peer(error),
+            silent_peers=lifeline.silent_peers(str(error)) if is_lost_peer(error) else [],
             time=time.time(),
         )
         return False
@@ -154,7 +155,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     if clock:
         log.write("clock", **asdict(clock))
-    sampler = HostSampler(log, counter, device) if config.measure else None
+    sampler = HostSampler(log, counter, device, here.cpu_stat) if config.measure else None
 
     def note(kind: str, **values: Any) -> None:
         log.write(kind, **values)
@@ -189,6 +190,8 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         elif config.save_model and here.rank == 0:
             checkpoint.save(sync.model, model_file(folder))
         sync.finish()
+        if clock and not sync.has_servers:
+            log.write("round-trip", round_trip=round_trip(comm, device))
     if clock and not sync.has_servers:  # whose workers end at their own times
         log.write("clock", **asdict(measure_offset(comm, device)))
     log.write(
@@ -228,6 +231,7 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "world_size": config.workers,
         "batch_size": config.batch_size,
         "node": here.node,
+        "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
         "kernel": here.kernel,
         "pid": os.getpid(),
         "device": str(device),
@@ -258,6 +262,7 @@ def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
     if config.processes != here.size:
         raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
     world.join(here, device, config.transport)
+    lifeline.tie(config.timeout)
     return TorchComm(here.rank, here.size, meter)
 
 

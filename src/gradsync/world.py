@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import torch
 import torch.distributed as dist
 
 from gradsync.errors import InputError
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 # launcher -> the names it gives to (rank, size, local rank, local size)
 NAMES = {
@@ -53,8 +51,14 @@ class World:
 
     @property
     def interface(self) -> str | None:
-        """The network interface messages take, where somebody has chosen one."""
-        return os.environ.get("GLOO_SOCKET_IFNAME")
+        """The network interface this node has for messages alone, as an emulated one has."""
+        return os.environ.get("GRADSYNC_INTERFACE")
+
+    @property
+    def cpu_stat(self) -> Path | None:
+        """Where the share of the cores of this node is accounted, if it has only a share."""
+        path = os.environ.get("GRADSYNC_CPU_STAT")
+        return Path(path) if path else None
 
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
@@ -103,12 +107,33 @@ def join(world: World, device: torch.device, asked: str = "auto") -> bool:
     backend = choose_backend(world, device, asked)
     if backend is None or dist.is_initialized():
         return False
-    if os.environ.get("MASTER_ADDR") in LOOPBACK:
-        loopback = "lo" if sys.platform == "linux" else "lo0"
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", loopback)
+    if found := interface_towards(os.environ.get("MASTER_ADDR", "")):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", found)
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", found)
     dist.init_process_group(backend, rank=world.rank, world_size=world.size)
     return True
+
+
+def interface_towards(host: str) -> str | None:
+    """The interface through which this host is reached: a host name of one's own may stand for another one."""
+    own = address_towards(host)
+    for name, addresses in psutil.net_if_addrs().items():
+        if own and own in [item.address for item in addresses]:
+            return name
+    return None
+
+
+def address_towards(host: str) -> str | None:
+    """The own address messages to this host would come from. Nothing is sent to find out."""
+    if not host:
+        return None
+    try:
+        family, kind, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as trial:
+            trial.connect(target)
+            return trial.getsockname()[0]
+    except OSError:
+        return None
 
 
 def leave() -> None:

@@ -1,1 +1,1 @@
-"""The emulated cluster: nodes with a shaped link and a share of the cores each, made of namespaces on this machine."""
+"""The emulated cluster: namespaces of this machine as nodes, with a shaped link and a share of the cores each."""

@@ -26,8 +26,10 @@ def enter(cluster: Cluster, node: str) -> None:
     cluster.number(node)
     groups.join([Path(folder) for folder in cluster.groups], node)
     namespaces.enter(namespaces.FOLDER / cluster.namespace(node), namespaces.NETWORK)
-    namespaces.call("unshare", namespaces.HOST_NAME)
+    namespaces.call("unshare", namespaces.HOST_NAME | namespaces.MOUNTS)
     socket.sethostname(node)
+    namespaces.cover(Path("/etc/hosts"), spec.hosts_file(cluster.name))
+    namespaces.cover(Path("/etc/resolv.conf"), Path(os.devnull))  # looking a name up elsewhere would take ten seconds
     os.environ.update(environment(cluster, node))
 
 
@@ -40,7 +42,7 @@ def environment(cluster: Cluster, node: str) -> dict[str, str]:
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": INTERFACE,
         "GRADSYNC_INTERFACE": INTERFACE,
-        **({"GRADSYNC_CPU_STAT": str(stats[0])} if stats and cluster.cpus else {}),
+        **({"GRADSYNC_CPU_STAT": str(stats[0])} if stats and cluster.shape.cpus else {}),
     }
 
 

@@ -85,7 +85,12 @@ def connected(cluster: Cluster, source: str, target: str) -> Iterator[tuple[sock
 
 def ping(sender: socket.socket, receiver: socket.socket) -> float:
     """Seconds there and back of one byte, the median of many."""
-    answering = threading.Thread(target=lambda: [receiver.sendall(receiver.recv(1)) for _ in range(PINGS)])
+
+    def answer() -> None:
+        for _ in range(PINGS):
+            receiver.sendall(receiver.recv(1))
+
+    answering = threading.Thread(target=answer)
     answering.start()
     times = []
     for _ in range(PINGS):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradsync.config import Placement
+from gradsync.config import Shape
 from gradsync.errors import InputError
 
 PERIOD = 10_000  # microseconds in which a node gets its share of a core: short against a step
@@ -58,13 +58,13 @@ def controllers(mounts: str | None = None, own: str | None = None) -> dict[str, 
     return found
 
 
-def needed(asked: Placement) -> dict[str, float]:
+def needed(asked: Shape) -> dict[str, float]:
     """controller -> amount"""
     amounts = {"cpu": asked.cpus, "memory": asked.memory_bytes}
     return {name: float(amount) for name, amount in amounts.items() if amount is not None}
 
 
-def choose(asked: Placement) -> list[Controller]:
+def choose(asked: Shape) -> list[Controller]:
     """Those it takes; refused with a sentence where one is not there."""
     there = controllers()
     for name in needed(asked):
@@ -110,13 +110,3 @@ def remove(folder: Path) -> None:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.01)
-
-
-def throttled_seconds(stat: Path) -> float | None:
-    """For how long a node has been held back for having used up its share, since it was made."""
-    with suppress(OSError, ValueError, StopIteration):
-        values = dict(line.split() for line in stat.read_text().splitlines())
-        if "throttled_usec" in values:
-            return int(values["throttled_usec"]) / 1e6
-        return int(values["throttled_time"]) / 1e9
-    return None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gradsync.cluster import groups, namespaces, network, privilege, spec
 from gradsync.cluster.spec import PREFIX, Cluster
-from gradsync.config import Placement
+from gradsync.config import Placement, Shape
 
 GRACE_SECONDS = 2.0  # from asking the processes of a node to end until they are killed
 GONE_SECONDS = 5.0
@@ -21,9 +21,9 @@ FOR_ONE_RUN = "run-"
 _numbers = count(1)
 
 
-def up(name: str, asked: Placement) -> Cluster:
+def up(name: str, asked: Shape) -> Cluster:
     """What cannot be had is refused before anything is made; what fails halfway is taken away again."""
-    asked.check_placement()
+    asked.check_shape()
     privilege.ensure()
     chosen = groups.choose(asked)
     if asked.latency:
@@ -37,6 +37,7 @@ def up(name: str, asked: Placement) -> Cluster:
         for controller in chosen:
             for node in cluster.node_names:
                 groups.create(controller, folders[controller.name], node, amounts[controller.name])
+        spec.write_hosts(cluster)
         network.create_switch(cluster)
         for node in cluster.node_names:
             network.create_node(cluster, node)
@@ -48,18 +49,18 @@ def up(name: str, asked: Placement) -> Cluster:
 
 def check_netem() -> None:
     trial = f"{PREFIX}trial-{os.getpid()}"
-    network.create_namespace(trial)
+    namespaces.create(trial)
     try:
         network.refuse_missing_netem(trial)
     finally:
-        network.remove_namespace(trial)
+        namespaces.remove(trial)
 
 
 def down(cluster: Cluster) -> None:
     """Its processes, namespaces with all that is in them, control groups, and the file that remembers it."""
     end_processes(cluster.namespaces)
     for namespace in set(cluster.namespaces) & set(namespaces.existing(PREFIX)):
-        network.remove_namespace(namespace)
+        namespaces.remove(namespace)
     for folder in cluster.groups:
         groups.remove(Path(folder))
     spec.forget([cluster.name])
@@ -74,7 +75,7 @@ def down_all() -> list[str]:
     strays = namespaces.existing(PREFIX)
     end_processes(strays)
     for namespace in strays:
-        network.remove_namespace(namespace)
+        namespaces.remove(namespace)
     folders = {folder for item in groups.controllers().values() for folder in item.parent.glob(f"{PREFIX}*/")}
     for folder in folders:
         groups.remove(folder)

@@ -15,6 +15,9 @@ HOST_NAME = 0x04000000  # CLONE_NEWUTS
 USER = 0x10000000  # CLONE_NEWUSER
 MOUNTS = 0x00020000  # CLONE_NEWNS
 
+BIND, RECURSIVE, PRIVATE = 0x1000, 0x4000, 0x40000  # flags of mount
+DETACH = 2  # of umount2
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,6 +34,28 @@ def enter(path: Path, kind: int) -> None:
         call("setns", file.fileno(), kind)
 
 
+def create(name: str) -> None:
+    """A network namespace that stays when nobody is in it: bound to a file, where iproute2 finds it too."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / name
+    path.touch(exist_ok=False)
+    with open("/proc/thread-self/ns/net", "rb") as home:
+        call("unshare", NETWORK)
+        try:
+            call("mount", b"/proc/thread-self/ns/net", os.fsencode(path), None, BIND, None)
+            with suppress(OSError):  # a kernel without it
+                Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")  # it would talk, and be counted
+        finally:
+            call("setns", home.fileno(), NETWORK)
+
+
+def remove(name: str) -> None:
+    """With every interface in it."""
+    with suppress(OSError):  # made halfway: nothing is bound to it
+        call("umount2", os.fsencode(FOLDER / name), DETACH)
+    (FOLDER / name).unlink(missing_ok=True)
+
+
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
     """For the block, this thread alone. Sockets opened in it stay there."""
@@ -40,6 +65,18 @@ def inside(namespace: str) -> Iterator[None]:
             yield
         finally:
             call("setns", home.fileno(), NETWORK)
+
+
+def cover(path: Path, by: Path) -> None:
+    """In the mount namespace this process has for itself, one file instead of another."""
+    make_mounts_private()
+    if path.exists():
+        call("mount", os.fsencode(by), os.fsencode(path.resolve()), None, BIND, None)
+
+
+def make_mounts_private() -> None:
+    """What is mounted from here on is not seen outside."""
+    call("mount", b"none", b"/", None, RECURSIVE | PRIVATE, None)
 
 
 def existing(prefix: str) -> list[str]:

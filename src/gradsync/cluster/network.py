@@ -23,9 +23,12 @@ QUEUE_SECONDS = 0.1  # what waits longer is dropped, and TCP slows down
 
 @contextmanager
 def netlink(namespace: str) -> Iterator[Any]:
+    """Talk to the kernel about one namespace."""
     from pyroute2 import IPRoute
 
-    with IPRoute(netns=namespace) as route:
+    with namespaces.inside(namespace):  # not IPRoute(netns=...): its helper process gives up on a busy machine
+        route = IPRoute()
+    with route:
         yield route
 
 
@@ -33,26 +36,8 @@ def index(route: Any, interface: str) -> int:
     return route.link_lookup(ifname=interface)[0]
 
 
-def create_namespace(name: str) -> None:
-    from pyroute2 import netns
-
-    netns.create(name)
-    with namespaces.inside(name):
-        try:
-            with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w") as file:
-                file.write("1")  # it would talk on every link, and be counted
-        except OSError:
-            pass  # a kernel without it
-
-
-def remove_namespace(name: str) -> None:
-    from pyroute2 import netns
-
-    netns.remove(name)
-
-
 def create_switch(cluster: Cluster) -> None:
-    create_namespace(cluster.namespace("switch"))
+    namespaces.create(cluster.namespace("switch"))
     with netlink(cluster.namespace("switch")) as switch:
         switch.link("add", ifname=BRIDGE, kind="bridge", br_forward_delay=0, br_stp_state=0)
         bridge = index(switch, BRIDGE)
@@ -62,7 +47,7 @@ def create_switch(cluster: Cluster) -> None:
 
 
 def create_node(cluster: Cluster, node: str) -> None:
-    create_namespace(cluster.namespace(node))
+    namespaces.create(cluster.namespace(node))
     with netlink(cluster.namespace("switch")) as switch, netlink(cluster.namespace(node)) as own:
         peer = {"ifname": INTERFACE, "net_ns_fd": cluster.namespace(node)}
         switch.link("add", ifname=cluster.port(node), kind="veth", peer=peer)
@@ -71,7 +56,7 @@ def create_node(cluster: Cluster, node: str) -> None:
         own.addr("add", index=interface, address=cluster.address(node), prefixlen=24)
         own.link("set", index=interface, mtu=MTU, state="up")
         own.link("set", index=index(own, "lo"), state="up")
-    shape(cluster, node, cluster.placement.bits_per_second, cluster.placement.latency_seconds)
+    shape(cluster, node, cluster.shape.bits_per_second, cluster.shape.latency_seconds)
 
 
 def shape(cluster: Cluster, node: str, bits: float | None, delay: float | None = None) -> None:

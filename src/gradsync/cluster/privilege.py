@@ -86,7 +86,7 @@ def become_root_of_own_namespace() -> None:
     namespaces.call("unshare", namespaces.USER | namespaces.MOUNTS | namespaces.NETWORK)
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
         Path(f"/proc/self/{name}").write_text(text)
-    namespaces.call("mount", b"none", b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE: what follows is ours alone
+    namespaces.make_mounts_private()
     namespaces.call("mount", b"tmpfs", b"/run", b"tmpfs", 0, None)
     Path("/run/netns").mkdir()
 

@@ -1,4 +1,4 @@
-"""An emulated cluster as it was asked for: the names of its parts, their addresses, and the file that remembers it."""
+"""An emulated cluster as it was asked for: names and addresses of its parts, and the file that remembers it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import TypeVar
 
-from gradsync.config import Placement
+from gradsync.config import Placement, Shape
 from gradsync.errors import InputError, unknown
-from gradsync.values import counted
+from gradsync.values import counted, flag
 
 PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
 NETWORKS = 256
 MOST_NODES = 250
 INTERFACE = "eth0"  # in every node
+
+Place = TypeVar("Place", bound=Placement)
 
 
 @dataclass(frozen=True)
@@ -26,19 +29,10 @@ class Cluster:
 
     name: str
     nodes: int
-    bandwidth: str | None
-    latency: str | None
-    cpus: float | None
-    memory: str | None
+    shape: Shape
     network: int
     groups: tuple[str, ...] = ()
     """The control groups made for it: one folder for each controller."""
-
-    @property
-    def placement(self) -> Placement:
-        return Placement(
-            nodes=self.nodes, bandwidth=self.bandwidth, latency=self.latency, cpus=self.cpus, memory=self.memory
-        )
 
     @property
     def node_names(self) -> list[str]:
@@ -68,14 +62,15 @@ class Cluster:
         return f"port{self.number(node)}"
 
     def __str__(self) -> str:
-        shape = [self.bandwidth or "unshaped links"]
-        shape += [f"latency {self.latency}"] if self.latency else []
-        shape += [f"{self.cpus:g} CPUs each"] if self.cpus else []
-        shape += [f"{self.memory} each"] if self.memory else []
-        return f"{counted(self.nodes, 'node')}, {', '.join(shape)}"
+        shape = self.shape
+        parts = [counted(self.nodes, "node"), shape.bandwidth or "links as fast as the host"]
+        parts += [f"latency {shape.latency}"] if shape.latency else []
+        parts += [f"{shape.cpus:g} CPUs each"] if shape.cpus else []
+        parts += [f"{shape.memory} each"] if shape.memory else []
+        return ", ".join(parts)
 
 
-def make(name: str, asked: Placement) -> Cluster:
+def make(name: str, asked: Shape) -> Cluster:
     """A cluster that is not there yet, with a network no other one has."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
         raise InputError(f"{name!r} cannot name a cluster: use up to 32 small letters, digits and dashes.")
@@ -90,7 +85,8 @@ def make(name: str, asked: Placement) -> Cluster:
     network = next((number for number in range(NETWORKS) if number not in taken), None)
     if network is None:
         raise InputError(f"there are {NETWORKS} clusters already: take some down with gradsync cluster down --all.")
-    return Cluster(name, nodes, asked.bandwidth, asked.latency, asked.cpus, asked.memory, network)
+    shape = Shape(**{item.name: getattr(asked, item.name) for item in fields(Shape)} | {"nodes": nodes})
+    return Cluster(name, nodes, shape, network)
 
 
 def file_of(name: str) -> Path:
@@ -113,6 +109,16 @@ def remember(cluster: Cluster, *, new: bool = False) -> None:
     draft.replace(file_of(cluster.name))
 
 
+def write_hosts(cluster: Cluster) -> None:
+    """Names for the addresses, for processes on the nodes; where others are asked, nobody answers."""
+    lines = ["127.0.0.1 localhost", *(f"{cluster.address(node)} {node}" for node in cluster.node_names)]
+    hosts_file(cluster.name).write_text("\n".join(lines) + "\n")
+
+
+def hosts_file(name: str) -> Path:
+    return STATE / f"{name}.hosts"
+
+
 def names() -> list[str]:
     return sorted(path.stem for path in STATE.glob("*.json"))
 
@@ -121,9 +127,25 @@ def find(name: str) -> Cluster:
     if name not in names():
         raise unknown("cluster", name, names(), f"Make it with: gradsync cluster up {name} --nodes 4.")
     values = json.loads(file_of(name).read_text())
-    return Cluster(**values | {"groups": tuple(values["groups"])})
+    return Cluster(**values | {"groups": tuple(values["groups"]), "shape": Shape(**values["shape"])})
+
+
+def filled(config: Place) -> Place:
+    """With what the named cluster is like, so that the record is complete. Refuses what contradicts it."""
+    if not config.cluster:
+        return config
+    cluster = find(config.cluster)
+    for item in fields(Shape):
+        asked, there = getattr(config, item.name), getattr(cluster.shape, item.name)
+        if asked not in (None, there):
+            raise InputError(
+                f"{flag(item.name)} is {asked}, but the cluster {cluster.name} has {there or 'no such limit'} "
+                f"({cluster}). HINT: leave it out, or make another cluster."
+            )
+    return replace(config, **asdict(cluster.shape))
 
 
 def forget(names: Iterable[str]) -> None:
     for name in names:
+        hosts_file(name).unlink(missing_ok=True)
         file_of(name).unlink(missing_ok=True)

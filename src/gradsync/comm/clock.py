@@ -16,6 +16,7 @@ import torch
 from gradsync.comm.base import Comm
 
 ROUNDS = 10
+FEW_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,26 @@ def measure_offset(comm: Comm, device: torch.device) -> ClockOffset:
     return ClockOffset()
 
 
+def round_trip(comm: Comm, device: torch.device) -> float | None:
+    """Seconds a byte takes to the next rank and back, the shortest of a few; every rank in turn, the last to rank 0.
+
+    Called by every rank at the same point of the program. Two ranks have one way only, which tells nothing.
+    """
+    if comm.size < 3:
+        return None
+    message = torch.zeros(2, dtype=torch.float64, device=comm.carrier(device))
+    own = None
+    for rank in range(comm.size):
+        peer = (rank + 1) % comm.size
+        for _ in range(FEW_ROUNDS):
+            if comm.rank == rank:
+                trip = 2 * ping(comm, message, peer).bound
+                own = trip if own is None else min(own, trip)
+            elif comm.rank == peer:
+                pong(comm, message, rank)
+    return own
+
+
 def ping(comm: Comm, message: torch.Tensor, peer: int) -> ClockOffset:
     begin = time.monotonic()
     comm.send(message, peer)
@@ -52,8 +73,8 @@ def ping(comm: Comm, message: torch.Tensor, peer: int) -> ClockOffset:
     return ClockOffset(answered - (begin + end) / 2, (end - begin) / 2)
 
 
-def pong(comm: Comm, message: torch.Tensor) -> None:
-    comm.receive(message, 0)
+def pong(comm: Comm, message: torch.Tensor, peer: int = 0) -> None:
+    comm.receive(message, peer)
     message[0].item()
     message[0] = time.monotonic()
-    comm.send(message, 0)
+    comm.send(message, peer)

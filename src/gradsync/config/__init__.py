@@ -1,7 +1,7 @@
 """What to run, complete and re-runnable: what is trained (training), where (placement), by how many and how (run)."""
 
 from gradsync.config.injection import Injection, parse_injection
-from gradsync.config.placement import Launcher, Placement
+from gradsync.config.placement import Launcher, Placement, Shape
 from gradsync.config.run import (
     LARGE_BATCH,
     ONE_PROCESS,
@@ -27,6 +27,7 @@ __all__ = [
     "Placement",
     "RunConfig",
     "Settings",
+    "Shape",
     "Transport",
     "as_text",
     "check_split",

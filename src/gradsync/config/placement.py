@@ -19,17 +19,11 @@ Launcher = Literal["local", "torchrun", "mpi", "slurm"]
 
 
 @dataclass(kw_only=True)
-class Placement:
-    """The flags that say where, the same for every command that trains."""
+class Shape:
+    """What an emulated cluster is to be like."""
 
     nodes: int | None = None
     """Nodes to run on: hosts of --hosts, nodes of a Slurm job, else of an emulated cluster made for the run."""
-
-    workers_per_node: int | None = None
-    """Workers on each of them. Default: 1, or as many as it takes."""
-
-    cluster: str | None = None
-    """The emulated cluster to run on (gradsync cluster up)."""
 
     bandwidth: str | None = None
     """Emulated: what each node's link carries in each direction, for instance 1gbit. Default: what the host can."""
@@ -42,6 +36,40 @@ class Placement:
 
     memory: str | None = None
     """Emulated: what the processes of a node may use together, for instance 4GB."""
+
+    def check_shape(self) -> None:
+        at_least(self, "nodes", 1)
+        bits = self.bits_per_second
+        if bits is not None and not 1e3 <= bits <= FASTEST:
+            raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 1kbit to 32gbit.")
+        if self.cpus is not None and not self.cpus >= SMALLEST_SHARE:
+            raise InputError(f"--cpus is {self.cpus}: it must be {SMALLEST_SHARE} of a core or more.")
+        for name, value in (("latency", self.latency_seconds), ("memory", self.memory_bytes)):
+            if value is not None and value <= 0:
+                raise InputError(f"--{name} is {getattr(self, name)}: it must be more than nothing.")
+
+    @property
+    def bits_per_second(self) -> float | None:
+        return quantity("bandwidth", self.bandwidth, RATES, "1gbit")
+
+    @property
+    def latency_seconds(self) -> float | None:
+        return quantity("latency", self.latency, TIMES, "0.2ms")
+
+    @property
+    def memory_bytes(self) -> float | None:
+        return quantity("memory", self.memory, SIZES, "4GB")
+
+
+@dataclass(kw_only=True)
+class Placement(Shape):
+    """The flags that say where, the same for every command that trains."""
+
+    workers_per_node: int | None = None
+    """Workers on each of them. Default: 1, or as many as it takes."""
+
+    cluster: str | None = None
+    """The emulated cluster to run on (gradsync cluster up)."""
 
     launcher: Launcher | None = None
     """What starts the processes: gradsync itself (local), torchrun on --hosts over ssh, mpiexec, or Slurm.
@@ -75,18 +103,10 @@ class Placement:
     """Seconds without a sign of life from a node until the run fails and names it."""
 
     def check_placement(self) -> None:
-        for name in ("nodes", "workers_per_node"):
-            at_least(self, name, 1)
+        self.check_shape()
+        at_least(self, "workers_per_node", 1)
         at_least(self, "timeout", 1)
         self.hosts, self.sbatch = tuple(self.hosts), tuple(self.sbatch)
-        bits = self.bits_per_second
-        if bits is not None and not 1e3 <= bits <= FASTEST:
-            raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 1kbit to 32gbit.")
-        if self.cpus is not None and not self.cpus >= SMALLEST_SHARE:
-            raise InputError(f"--cpus is {self.cpus}: it must be {SMALLEST_SHARE} of a core or more.")
-        for name, value in (("latency", self.latency_seconds), ("memory", self.memory_bytes)):
-            if value is not None and value <= 0:
-                raise InputError(f"--{name} is {getattr(self, name)}: it must be more than nothing.")
         if self.hosts and self.is_shaped:
             raise InputError(
                 "you set --hosts and what an emulated cluster is to be like: real hosts are as they are. "
@@ -107,18 +127,6 @@ class Placement:
             for name in ("partition", "account", "time", "sbatch"):
                 if getattr(self, name):
                     raise InputError(f"--{name} is for --launcher slurm.")
-
-    @property
-    def bits_per_second(self) -> float | None:
-        return quantity("bandwidth", self.bandwidth, RATES, "1gbit")
-
-    @property
-    def latency_seconds(self) -> float | None:
-        return quantity("latency", self.latency, TIMES, "0.2ms")
-
-    @property
-    def memory_bytes(self) -> float | None:
-        return quantity("memory", self.memory, SIZES, "4GB")
 
     @property
     def is_shaped(self) -> bool:

@@ -7,13 +7,15 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gradsync.config import RunConfig
+from gradsync.cluster import spec
+from gradsync.config import Placement, RunConfig
 from gradsync.errors import signal_name
-from gradsync.launch import independent, local, mpi
+from gradsync.launch import independent, local, mpi, torchrun
 from gradsync.launch.outcome import Outcome, explain, lost_ranks
 from gradsync.launch.processes import WORKER
 from gradsync.record import Row, Run, create_folder, model_file, rank_files, rank_rows, write_json
@@ -41,6 +43,7 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
 
     The runs after one that fails get new processes; after an interruption there are none.
     """
+    configs = [spec.filled(config) for config in configs]
     folders = [create_folder(Path(config.out), folder_name(config.resolved())) for config in configs]
     for config, folder in zip(configs, folders, strict=True):
         write_json(folder / "config.json", config.to_dict())
@@ -58,7 +61,11 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
 
 def start_of(config: RunConfig) -> tuple[Any, ...]:
     """Two runs for which this is the same can be made by the same processes."""
-    return (launcher(config), config.processes, config.mpiexec)
+    here = (launcher(config), config.processes, config.mpiexec)
+    if config.launcher == "local" and not config.is_emulated:
+        return here
+    placement = (getattr(config, item.name) for item in fields(Placement))
+    return (*here, *config.places, config.inject, *placement)
 
 
 Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
@@ -68,7 +75,9 @@ Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
 def launcher(config: RunConfig) -> Launch:
     if config.launcher == "mpi":
         return mpi.launch
-    return independent.launch if config.servers else local.launch
+    if config.servers and not config.hosts:
+        return independent.launch
+    return torchrun.launch if config.is_emulated or config.hosts else local.launch
 
 
 def forget(folder: Path) -> None:

@@ -55,6 +55,8 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
     if not outcome.exit_codes:
         return None
+    if unreachable := cut_off(ranks):
+        return {**unreachable, "traceback": "", "log": []}
     rank = culprit(outcome.exit_codes, ranks)
     row = first(ranks[rank], "error") or {
         "type": "ProcessDied",
@@ -67,6 +69,34 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         "message": row["message"],
         "traceback": row["traceback"],
         "log": last_lines(folder, rank),
+    }
+
+
+def cut_off(ranks: list[list[Row]]) -> dict[str, Any] | None:
+    """The node most others got no answer from, if that is why the run failed."""
+    errors = {rank: row for rank, rows in enumerate(ranks) if (row := first(rows, "error"))}
+    if not errors or not all(row["lost_peer"] for row in errors.values()):
+        return None
+    starts = [first(rows, "start") or {} for rows in ranks]
+    accusers: dict[str, list[int]] = {}
+    for rank, row in errors.items():
+        for address in row.get("silent_peers", []):
+            accusers.setdefault(address, []).append(rank)
+    most = max(map(len, accusers.values()), default=0)
+    accused = [
+        rank for rank, start in enumerate(starts) if len(accusers.get(start.get("address", ""), [])) == most > 0
+    ]
+    if not accused:
+        return None
+    nodes = " and ".join(dict.fromkeys(starts[rank]["node"] for rank in accused))
+    asking = sorted({rank for rank in accused for rank in accusers[starts[rank]["address"]]})
+    others = f"{'rank' if len(asking) == 1 else 'ranks'} {', '.join(map(str, asking))} got no answer from it"
+    if len({starts[rank]["node"] for rank in accused}) > 1:
+        others = "they get no answer from each other"
+    return {
+        "rank": accused[0],
+        "type": "NodeUnreachable",
+        "message": f"{nodes} cannot be reached: {others} within --timeout. HINT: is the node down, or its link cut?",
     }
 
 

@@ -6,7 +6,9 @@ import logging
 import os
 import platform
 import signal
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -18,6 +20,7 @@ from gradsync.record import log_file, rank_file, read_rows
 LOOPBACK = "127.0.0.1"
 WORKER = "gradsync.worker"  # what every rank runs, with the run folders as arguments
 SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
+LAST_WORDS = 60
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -54,6 +57,25 @@ def end_sessions(folder: Path, processes: int) -> None:
                 continue  # it failed before it had children
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(row["pid"], signal.SIGKILL)
+
+
+def stop_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Ask them to end, and kill those that do not."""
+    processes = list(processes)
+    for process in processes:
+        process.terminate()
+    until = time.monotonic() + SHUTDOWN_SECONDS + 1  # they in turn give their own processes as long
+    for process in processes:
+        try:
+            process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def last_words(log: Path) -> str:
+    """The end of what a starter of processes has said."""
+    return " ".join(log.read_text(errors="replace").split()[-LAST_WORDS:]) or "it does not say why"
 
 
 def rank_environment(config: RunConfig) -> dict[str, str]:

@@ -18,7 +18,8 @@ def figures(rows: list[Row]) -> dict[str, Any]:
         "network": network(rows, host),
         "payload": payload(rows),
         "cpu_percent": percent(host, "cpu_seconds"),
-        "run_delay_percent": percent(host, "run_delay_seconds"),
+        "run_delay_percent": without_core(host),
+        "throttled_percent": percent(host, "throttled_seconds"),
         "memory_bytes": host[-1]["memory_bytes"] if host else None,
         "peak_memory_bytes": host[-1]["peak_memory_bytes"] if host else None,
         "clock": [{name: row[name] for name in ("time", "offset", "bound")} for row in clocks],
@@ -83,9 +84,15 @@ def percent(host: list[Row], name: str) -> float | None:
     return None if growth is None else growth * 100
 
 
+def without_core(host: list[Row]) -> float | None:
+    """Ready, with something left of its node's share if that is limited, and yet not running."""
+    waited, held_back = percent(host, "run_delay_seconds"), percent(host, "throttled_seconds")
+    return waited if waited is None or held_back is None else max(0.0, waited - held_back)
+
+
 def rate(before: Row, after: Row, name: str) -> float | None:
     """Growth of a count per second between two host samples; None if it was not counted, or no time passed."""
     passed = after["time"] - before["time"]
-    if passed <= 0 or before[name] is None or after[name] is None:
+    if passed <= 0 or before.get(name) is None or after.get(name) is None:
         return None
     return (after[name] - before[name]) / passed

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import torch
 
+from gradsync.meter.connections import Connections, links
 from gradsync.meter.network import Counter
 from gradsync.record import RankLog
 
@@ -23,8 +24,11 @@ KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 class HostSampler:
     """A context: the first sample when it is entered, the last when it is left, others in between."""
 
-    def __init__(self, log: RankLog, counter: Counter | None, device: torch.device) -> None:
+    def __init__(
+        self, log: RankLog, counter: Counter | None, device: torch.device, cpu_stat: Path | None = None
+    ) -> None:
         self._log = log
+        self._cpu_stat = cpu_stat
         self._counter = counter
         self._device = device
         self._process = psutil.Process()
@@ -34,6 +38,7 @@ class HostSampler:
     def __enter__(self) -> HostSampler:
         if self._device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self._device)
+        self._write_links()
         self._write()
         self._thread.start()
         return self
@@ -43,6 +48,7 @@ class HostSampler:
         # A reading of the kernel or the GPU that hangs must not keep the run from ending.
         self._thread.join(timeout=5)
         self._write()
+        self._write_links()
         if self._counter:
             self._counter.close()
 
@@ -58,6 +64,13 @@ class HostSampler:
         with suppress(Exception):  # measuring never stops training: this sample is missing
             self._log.write("host", **self._sample())
 
+    def _write_links(self) -> None:
+        """How every connection has fared so far; at the beginning and at the end."""
+        with suppress(Exception):
+            connections = Connections()
+            self._log.write("links", links=links(connections))
+            connections.close()
+
     def _sample(self) -> dict[str, Any]:
         counts = self._counter.read() if self._counter else None
         memory = self._process.memory_info().rss
@@ -68,6 +81,7 @@ class HostSampler:
             "memory_bytes": memory,
             "peak_memory_bytes": max(memory, peak),  # the kernel keeps the two counts a little apart
             "run_delay_seconds": run_delay(),
+            "throttled_seconds": throttled(self._cpu_stat) if self._cpu_stat else None,
             "sent_bytes": counts.sent if counts else None,
             "received_bytes": counts.received if counts else None,
             **gpu(self._device),
@@ -80,6 +94,15 @@ def run_delay() -> float | None:
         return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return None
+
+
+def throttled(cpu_stat: Path) -> float | None:
+    """Seconds the node was held back for having used up its share of the cores, as its control group tells."""
+    with suppress(OSError, ValueError, KeyError):
+        values = dict(line.split() for line in cpu_stat.read_text().splitlines())
+        in_microseconds = "throttled_usec" in values
+        return int(values["throttled_usec"]) / 1e6 if in_microseconds else int(values["throttled_time"]) / 1e9
+    return None
 
 
 def gpu(device: torch.device) -> dict[str, Any]:

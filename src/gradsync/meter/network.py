@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 import psutil
 
-ESTABLISHED = 1 << 1  # state TCP_ESTABLISHED as a bit mask
-TCP_INFO = 1 << 1  # extension INET_DIAG_INFO as a bit mask
-FAMILIES = [socket.AF_INET, socket.AF_INET6]
+from gradsync.meter.connections import FAMILIES, Connections
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Interface:
 
 
 class Sockets:
-    """The TCP sockets of this process (sock_diag): works on loopback too, needs no privileges, about 1 ms a reading.
+    """The TCP sockets of this process: works on loopback too.
 
     A socket takes its counts along when it closes, so its last reading is kept.
     """
@@ -59,44 +54,24 @@ class Sockets:
     source = "sockets"
 
     def __init__(self) -> None:
-        from pyroute2.netlink.diag import DiagSocket  # a quarter of a second; Linux only
-
-        self._diag = DiagSocket()
+        self._connections = Connections()
         self._seen: dict[int, Counts] = {}
         # Nearly all the time goes into asking; the group's sockets are all of one family and live as long as it does.
-        self._families = [family for family in FAMILIES if self._look(family)] or FAMILIES
+        self._families = [family for family in FAMILIES if self._look([family])] or FAMILIES
 
     def read(self) -> Counts:
-        for family in self._families:
-            self._look(family)
+        self._look(self._families)
         counts = self._seen.values()
         return Counts(sum(item.sent for item in counts), sum(item.received for item in counts))
 
-    def _look(self, family: socket.AddressFamily) -> bool:
+    def _look(self, families: Iterable[int]) -> bool:
         """Note what the open sockets of this process have counted; whether there are any."""
-        own = own_inodes()
-        found = False
-        for item in self._diag.get_sock_stats(family=family, states=ESTABLISHED, extensions=TCP_INFO):
-            info = item.get_attr("INET_DIAG_INFO")
-            if info is not None and item["idiag_inode"] in own:
-                self._seen[item["idiag_inode"]] = Counts(info["tcpi_bytes_sent"], info["tcpi_bytes_received"])
-                found = True
-        return found
+        found = {item.inode: Counts(item.sent, item.received) for item in self._connections.look(families)}
+        self._seen |= found
+        return bool(found)
 
     def close(self) -> None:
-        self._diag.close()
-
-
-def own_inodes() -> set[int]:
-    found = set()
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            target = os.readlink(entry)
-        except OSError:  # closed meanwhile
-            continue
-        if target.startswith("socket:["):
-            found.add(int(target[8:-1]))
-    return found
+        self._connections.close()
 
 
 def choose_counter(interface: str | None, ranks_on_node: int) -> Counter | None:

@@ -16,6 +16,7 @@ SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a mi
 
 COMPUTING = ("forward", "backward", "drain")
 NO_CORE = "no free core"
+LINK = "link"
 OUTSIDE = "begins its steps late"  # testing, for instance, lies between two epochs
 
 
@@ -30,6 +31,10 @@ class Straggler:
     cause: str
 
     def __str__(self) -> str:
+        if self.cause == LINK:
+            return (
+                f"rank {self.rank} is behind a slow link, which takes {self.seconds * 1e3:.0f} ms a step; cause: link"
+            )
         return (
             f"rank {self.rank} arrives last in {self.late_steps} of {self.steps} steps, "
             f"by {self.seconds * 1e3:.0f} ms; cause: {self.cause}"

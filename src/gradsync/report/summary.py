@@ -85,3 +85,19 @@ def lost_texts(run: Run) -> list[str]:
         "the others went on."
         for item in (run.summary or {}).get("lost", [])
     ]
+
+
+LACKING = 10.0  # percent of the time: less is the noise of any host
+
+
+def host_limits(run: Run) -> list[str]:
+    """When nodes of an emulated cluster wanted cores the host did not have: a result about the host, then."""
+    delays = ((run.summary or {}).get("cluster") or {}).get("run_delay_percent") or {}
+    short = {node: delay for node, delay in delays.items() if delay >= LACKING}
+    if not short:
+        return []
+    each = ", ".join(f"{node} {delay:.0f} %" for node, delay in sorted(short.items()))
+    return [
+        f"{run.folder}: ready but not running for lack of a core: {each} of the time. This result is limited by the "
+        "host's cores, not by the network alone."
+    ]

@@ -1,0 +1,115 @@
+"""The commands about emulated clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from gradsync.cluster import lifecycle, network, privilege, spec
+from gradsync.cluster.enter import enter
+from gradsync.commands import Cut, Down, Exec, Heal, ProbeCluster, Status, Up
+from gradsync.errors import InputError, unknown
+from gradsync.report.console import make_console
+
+
+def cluster(action: Any) -> int:
+    privilege.ensure()
+    commands: dict[type, Callable[[Any], int]] = {
+        Up: up,
+        Status: status,
+        ProbeCluster: probe,
+        Exec: execute,
+        Down: down,
+        Cut: cut,
+        Heal: heal,
+    }
+    return commands[type(action)](action)
+
+
+def up(command: Up) -> int:
+    made = lifecycle.up(command.name, command.shape)
+    print(f"{made.name} is up: {made}.")
+    for node in made.node_names:
+        print(f"  {node}  {made.address(node)}")
+    print(f"Run on it with --cluster {made.name}; end it with: gradsync cluster down {made.name}")
+    return 0
+
+
+def status(command: Status) -> int:
+    from gradsync.report.cluster import status_table
+
+    found = [spec.find(name) for name in ([command.name] if command.name else spec.names())]
+    if command.json:
+        print(json.dumps([asdict(item) for item in found], indent=2))
+    elif not found:
+        print("There is no emulated cluster. Make one with: gradsync cluster up lab --nodes 4 --bandwidth 1gbit")
+    for item in found if not command.json else ():
+        make_console(json=False).print(status_table(item))
+    return 0
+
+
+def probe(command: ProbeCluster) -> int:
+    from gradsync.cluster import gauge
+    from gradsync.report.cluster import probe_table
+
+    found = spec.find(command.name)
+    console = make_console(command.json)
+    with console.status("the share of the cores each node gets") as shown:
+        shares = gauge.measure_shares(found)
+        pairs = gauge.measure_pairs(found, lambda text: shown.update(text))
+    if command.json:
+        measured = {"shares": shares, "pairs": [asdict(pair) for pair in pairs]}
+        print(json.dumps({"asked": asdict(found.shape), **measured}, indent=2))
+    else:
+        console.print(probe_table(found, pairs, shares))
+    return 0
+
+
+def execute(command: Exec) -> int:
+    if not command.words:
+        raise InputError(f"what is to be run? gradsync cluster exec {command.name} {command.node} -- COMMAND ...")
+    enter(spec.find(command.name), command.node)
+    sys.stdout.flush()
+    try:
+        os.execvp(command.words[0], command.words)
+    except OSError as error:
+        raise InputError(f"cannot run {command.words[0]}: {error.strerror}.") from None
+
+
+def down(command: Down) -> int:
+    if command.all:
+        taken = lifecycle.down_all()
+        print(f"taken down: {', '.join(taken)}" if taken else "there was nothing to take down")
+        return 0
+    if command.name is None:
+        raise InputError(f"which cluster? Name one of: {', '.join(spec.names()) or 'there is none'}; or give --all.")
+    if command.name not in spec.names():
+        near = unknown("cluster", command.name, spec.names())
+        print(f"{command.name} is not up: nothing to do. ({near})")
+        return 0
+    lifecycle.down(spec.find(command.name))
+    print(f"{command.name} is down.")
+    return 0
+
+
+def cut(command: Cut) -> int:
+    return attach(command.name, command.node, attached=False)
+
+
+def heal(command: Heal) -> int:
+    return attach(command.name, command.node, attached=True)
+
+
+def attach(name: str, node: str, attached: bool) -> int:
+    found = spec.find(name)
+    found.number(node)
+    if network.is_attached(found, node) == attached:
+        print(f"{node} of {name} is {'connected' if attached else 'cut off'} already.")
+        return 0
+    network.set_attached(found, node, attached)
+    print(f"{node} of {name} is {'connected again' if attached else 'cut off'}.")
+    return 0

@@ -1,0 +1,138 @@
+"""How to run a command on a node of a run: inside an emulated one, or on a host over ssh."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from gradsync.cluster import lifecycle, namespaces, network
+from gradsync.cluster.enter import command as on_node
+from gradsync.cluster.spec import Cluster
+from gradsync.config import RunConfig, parse_injection
+
+FIRST_PORT, PORTS = 20000, 10000
+
+
+class Reach(Protocol):
+    """The nodes of a run, from 0."""
+
+    names: list[str]
+    addresses: list[str]
+
+    def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+        """What to start here for these words to run there."""
+
+    def free_port(self) -> int:
+        """On the first node."""
+
+    def send(self, folders: Sequence[Path]) -> None:
+        """The run folders, to nodes that do not share them."""
+
+    def fetch(self, folders: Sequence[Path]) -> None:
+        """What was written into them there."""
+
+
+class Emulated:
+    """Nodes of a cluster on this machine; the run folders are the same files everywhere."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.names = cluster.node_names
+        self.addresses = [cluster.address(node) for node in cluster.node_names]
+
+    def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+        settings = [f"{name}={value}" for name, value in environment.items()]
+        return on_node(self.cluster, self.names[node], *(["env", *settings] if settings else []), *words)
+
+    def free_port(self) -> int:
+        with namespaces.inside(self.cluster.namespace(self.names[0])), socket.socket() as trial:
+            trial.bind((self.addresses[0], 0))
+            return trial.getsockname()[1]
+
+    def send(self, folders: Sequence[Path]) -> None: ...
+
+    def fetch(self, folders: Sequence[Path]) -> None: ...
+
+
+class Ssh:
+    """Real hosts. Whether they share the run folders with us need not be known."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.names = list(config.hosts)
+        self.addresses = [host.rpartition("@")[2] for host in config.hosts]
+        self._ssh = [*shlex.split(config.ssh), "-o", "BatchMode=yes"]
+
+    def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+        settings = [f"{name}={value}" for name, value in environment.items()]
+        line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; exec {shlex.join(['env', *settings, *words])}"
+        # A terminal there: when the connection ends, whatever ends it, what it started gets SIGHUP and ends too.
+        return [*self._ssh, "-tt", self.names[node], line]
+
+    def free_port(self) -> int:
+        """Nobody has looked, but two runs at once hardly choose the same."""
+        return FIRST_PORT + uuid.uuid4().int % PORTS
+
+    def send(self, folders: Sequence[Path]) -> None:
+        for folder in map(os.path.abspath, folders):
+            pack = ["tar", "-C", folder, "-cf", "-", "config.json"]
+            for host in self.names:
+                unpack = f"mkdir -p {shlex.quote(folder)} && tar -C {shlex.quote(folder)} --skip-old-files -xf -"
+                pipe(pack, [*self._ssh, host, unpack])
+
+    def fetch(self, folders: Sequence[Path]) -> None:
+        for folder in map(os.path.abspath, folders):
+            for host in self.names:
+                pack = [*self._ssh, host, f"tar -C {shlex.quote(folder)} -cf - ."]
+                pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
+
+
+class HostUnreachable(Exception):
+    """ssh has told why."""
+
+
+def pipe(source: Sequence[str], target: Sequence[str]) -> None:
+    """What one command writes is what the other reads."""
+    with subprocess.Popen(source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        second = subprocess.run(target, stdin=first.stdout, capture_output=True)
+        assert first.stderr
+        told = first.stderr.read() + second.stderr
+    if first.returncode or second.returncode:
+        raise HostUnreachable(" ".join(told.decode(errors="replace").split()) or shlex.join([*source, "|", *target]))
+
+
+@contextmanager
+def reached(config: RunConfig) -> Iterator[Reach]:
+    """The nodes, for as long as the run lasts."""
+    if config.hosts:
+        yield Ssh(config)
+        return
+    with emulated(config) as nodes:
+        yield nodes
+
+
+@contextmanager
+def emulated(config: RunConfig) -> Iterator[Emulated]:
+    with lifecycle.for_run(config) as cluster, slowed_link(config, cluster):
+        yield Emulated(cluster)
+
+
+@contextmanager
+def slowed_link(config: RunConfig, cluster: Cluster) -> Iterator[None]:
+    """A node whose link the run is to have slower than the others'."""
+    injection = parse_injection(config.inject)
+    if injection is None or not injection.bits_per_second:
+        yield
+        return
+    node = cluster.node_names[config.places[injection.rank]]
+    network.shape(cluster, node, injection.bits_per_second, cluster.shape.latency_seconds)
+    try:
+        yield
+    finally:
+        network.shape(cluster, node, cluster.shape.bits_per_second, cluster.shape.latency_seconds)
