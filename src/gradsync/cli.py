@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn, Union
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Compare, Data, Show, Trace, Train, Verify
+from gradsync.commands import Compare, Data, Probe, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import Run, read_run
@@ -27,6 +27,7 @@ DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradient
 LISTS = {
     "train": ("--decay-epochs", "--columns"),
     "compare": ("--decay-epochs", "--columns", "--strategies", "--workers"),
+    "probe": ("--transport", "--operations", "--sizes", "--hosts", "--sbatch"),
     "show": ("--columns",),
     "verify": ("--decay-epochs", "--strategies", "--workers", "--servers", "--transport"),
 }
@@ -69,6 +70,7 @@ def parse(argv: list[str]) -> Any:
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
         Annotated[Verify, subcommand("verify")],
+        Annotated[Probe, subcommand("probe")],
         Annotated[Show, subcommand("show")],
         Annotated[Trace, subcommand("trace")],
         Annotated[Data, subcommand("data")],
@@ -143,6 +145,8 @@ def dispatch(command: Any) -> int:
         return compare(command)
     if isinstance(command, Verify):
         return verify(command)
+    if isinstance(command, Probe):
+        return probe(command)
     if isinstance(command, Show):
         return show(command)
     if isinstance(command, Trace):
@@ -219,6 +223,33 @@ def verify(command: Verify) -> int:
         console.print(findings_table(findings, config))
         console.print(f"\n{conclusion(findings)}\n{folder}", markup=False, soft_wrap=True)
     return int(any(item.verdict in ("wrong", "failed") for item in findings))
+
+
+def probe(command: Probe) -> int:
+    from gradsync.check import check_probe
+    from gradsync.report.console import make_console
+    from gradsync.report.probe import probe_tables
+    from gradsync.report.progress import WatchPoints
+    from gradsync.report.summary import failure_text
+    from gradsync.study.probe import probe, write_csv
+
+    config = command.run
+    check_probe(config)
+    console = make_console(command.json)
+    run = probe(config, WatchPoints(console, config))
+    assert run.summary
+    if run.status != "completed":
+        print(failure_text(run), file=sys.stderr, flush=True)
+    if command.csv:
+        write_csv(command.csv, run.summary["points"])
+    if command.json:
+        print_json([summary_with_folder(run)], many=False)
+    else:
+        for table in probe_tables(run.summary):
+            console.print()
+            console.print(table)
+        console.print(f"\n{run.folder}", markup=False, soft_wrap=True)
+    return exit_code(run)
 
 
 def trace(command: Trace) -> int:
