@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Union
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Union
 
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
@@ -16,9 +16,12 @@ from tyro.conf import OmitArgPrefixes, subcommand
 from gradsync.commands import Compare, Data, Probe, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
-from gradsync.record import Run, read_run
+from gradsync.record import PROBE_FILE, Run, is_probe, read_run
 from gradsync.study.compare import CompareConfig
 from gradsync.values import flag
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
@@ -228,13 +231,14 @@ def verify(command: Verify) -> int:
 def probe(command: Probe) -> int:
     from gradsync.check import check_probe
     from gradsync.report.console import make_console
-    from gradsync.report.probe import probe_tables
     from gradsync.report.progress import WatchPoints
     from gradsync.report.summary import failure_text
     from gradsync.study.probe import probe, write_csv
 
     config = command.run
     check_probe(config)
+    if command.csv:
+        write_csv(command.csv, [])  # before anything is measured: it may not be writable
     console = make_console(command.json)
     run = probe(config, WatchPoints(console, config))
     assert run.summary
@@ -245,10 +249,8 @@ def probe(command: Probe) -> int:
     if command.json:
         print_json([summary_with_folder(run)], many=False)
     else:
-        for table in probe_tables(run.summary):
-            console.print()
-            console.print(table)
-        console.print(f"\n{run.folder}", markup=False, soft_wrap=True)
+        console.print()
+        show_probe(run, console, whole=True)
     return exit_code(run)
 
 
@@ -258,7 +260,10 @@ def trace(command: Trace) -> int:
 
     if command.until < 1:
         raise InputError(f"--until is {command.until}: it must be 1 or more.")
-    run = read_run(run_folders(command.run)[-1])
+    folders = [folder for folder in run_folders(command.run) if not is_probe(folder)]
+    if not folders:
+        raise InputError(f"{command.run}: a collective benchmark has no steps to draw.")
+    run = read_run(folders[-1])
     path = command.out or run.folder / "trace.json"
     ranks = rank_rows(run.folder, len(rank_files(run.folder)), stamps_until=command.until)
     if not any("phases" in row for rows in ranks for row in rows):
@@ -279,12 +284,14 @@ def show(command: Show) -> int:
     from gradsync.report.summary import failure_text, lost_texts, runs_table
     from gradsync.report.workers import workers_view
 
-    runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
+    found = [read_run(folder) for given in command.runs for folder in run_folders(given)]
     if command.json:
-        print_json([summary_with_folder(run) for run in runs], many=True)
+        print_json([summary_with_folder(run) for run in found], many=True)
         return 0
     console = make_console(json=False)
-    console.print(runs_table(runs, console.width, command.columns))
+    runs = [run for run in found if not is_probe(run.folder)]
+    if runs:
+        console.print(runs_table(runs, console.width, command.columns))
     for run in runs if command.ledger else ():
         console.print()
         figures = measured(run)
@@ -301,14 +308,34 @@ def show(command: Show) -> int:
             console.print(text, markup=False, soft_wrap=True)
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)
+    for run in found:
+        if is_probe(run.folder):
+            show_probe(run, console, whole=not runs)
     return 0
+
+
+def show_probe(run: Run, console: Console, whole: bool) -> None:
+    """A line beside runs, else the tables."""
+    from gradsync.report.probe import probe_line, probe_tables
+    from gradsync.report.summary import failure_text
+
+    if not whole or run.summary is None:
+        console.print(probe_line(run), markup=False, soft_wrap=True)
+        return
+    for table in probe_tables(run.summary):
+        console.print(table)
+        console.print()
+    text = str(run.folder) if run.status == "completed" else failure_text(run).splitlines()[0]
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def run_folders(given: Path) -> list[Path]:
     """The folder itself, or the runs in it, oldest first."""
-    if (given / "config.json").exists():
+    if is_probe(given) and is_probe(given.parent):
+        return [given.parent]  # one transport of a benchmark
+    if is_probe(given) or (given / "config.json").exists():
         return [given]
-    inside = sorted(path.parent for path in given.glob("*/config.json"))
+    inside = sorted({path.parent for name in ("config.json", PROBE_FILE) for path in given.glob(f"*/{name}")})
     if not inside:
         raise InputError(
             f"{given} holds no run: there is no config.json in it or in a folder below it. "

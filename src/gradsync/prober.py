@@ -21,7 +21,7 @@ from gradsync.comm import Comm
 from gradsync.config import RunConfig
 from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
 from gradsync.rank import join, main, place_facts
-from gradsync.record import RankLog
+from gradsync.record import PROBE_FILE, RankLog
 
 LEAST_ITERATIONS = 3
 
@@ -31,17 +31,18 @@ class WrongNumbers(RuntimeError):
 
 
 class Trial:
-    """One operation on one message: its buffers, filled with numbers that tell whose they are.
+    """One operation on one message: ``whole`` is the message of S bytes, a row per rank, ``part`` one row of it.
 
-    ``whole`` is the message of S bytes, ``part`` this rank's share of it.
+    They are filled with numbers that tell whose they are and which row: 1, 2, ... stand for the ranks and the rows.
     """
 
     def __init__(self, comm: Comm, bytes_in_all: int, device: torch.device) -> None:
         self.comm = comm
         numbers = bytes_in_all // NUMBER_BYTES
-        own = float(comm.rank + 1)
-        self.whole = torch.full((comm.size, numbers // comm.size), own, device=device)
-        self.part = torch.full((numbers // comm.size,), own, device=device)
+        self.numbers = torch.arange(1.0, comm.size + 1, device=device)[:, None]
+        own = self.numbers[comm.rank]
+        self.whole = (own * self.numbers).repeat(1, numbers // comm.size)
+        self.part = -own.repeat(numbers // comm.size)
         self._meeting = torch.zeros(1, device=comm.carrier(device))
         self._on_gpu = device.type == "cuda"
 
@@ -73,16 +74,16 @@ class Trial:
 
     def check(self, operation: str) -> None:
         """After the first call. Then zeros: sums of sums would not stay numbers."""
-        ranks = torch.arange(1.0, self.comm.size + 1, device=self.whole.device)
-        on_target = self.comm.rank == 0
+        every_row, own_row = self.numbers, self.numbers[self.comm.rank]
+        total = self.numbers.sum()
         arrived, expected = {
-            "broadcast": (self.whole, ranks[:1]),
-            "reduce": (self.whole if on_target else None, ranks.sum()),
-            "gather": (self.whole if on_target else None, ranks[:, None]),
-            "scatter": (self.part, ranks[:1]),
-            "all-reduce": (self.whole, ranks.sum()),
-            "reduce-scatter": (self.part, ranks.sum()),
-            "all-gather": (self.whole, ranks[:, None]),
+            "broadcast": (self.whole, every_row),
+            "reduce": (self.rows, total * every_row),
+            "gather": (self.rows, -every_row),
+            "scatter": (self.part, own_row),
+            "all-reduce": (self.whole, total * every_row),
+            "reduce-scatter": (self.part, total * own_row),
+            "all-gather": (self.whole, -every_row),
         }[operation]
         if arrived is not None and not bool((arrived == expected).all()):
             raise WrongNumbers(f"{operation} of {self.whole.nbytes} bytes gave other numbers than it should.")
@@ -120,7 +121,7 @@ CALLS = {
 def probe(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
     assert config.threads
     torch.set_num_threads(config.threads)
-    asked = load_probe(folder / "probe.json")
+    asked = load_probe(folder / PROBE_FILE)
     device = world.choose_device(config.device, here)
     if device.type == "cuda":
         torch.cuda.set_device(device)

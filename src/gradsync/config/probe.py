@@ -63,6 +63,8 @@ class ProbeConfig(Placement):
             if not once:
                 raise InputError(f"--{name} is empty: name at least one.")
             setattr(self, name, once)
+        if "auto" in self.transport and len(self.transport) > 1:
+            raise InputError("--transport auto stands alone: name the transports to compare, for instance gloo,mpi.")
         for operation in self.operations:
             if operation not in OPERATIONS:
                 raise unknown("operation", operation, OPERATIONS)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from gradsync.record import Run
 from gradsync.report.tables import NOTHING, plain_table
 from gradsync.values import counted
 
@@ -70,13 +71,12 @@ def fits_table(fits: list[Figures]) -> Table:
     return table
 
 
-def probe_line(folder: object, status: str, summary: Figures | None) -> str:
+def probe_line(run: Run) -> str:
     """For a list of runs: that this one is no run, and how to see it."""
-    if not summary:
-        return f"{folder}: a collective benchmark, {status}."
-    over = ", ".join(summary["transports"])
-    workers = counted(summary["world_size"], "worker")
-    return f"{folder}: a collective benchmark of {workers} over {over}, {status}: gradsync show {folder}"
+    if not run.summary:
+        return f"{run.folder}: a collective benchmark, {run.status}."
+    who = f"{counted(run.summary['world_size'], 'worker')} over {', '.join(run.summary['transports'])}"
+    return f"{run.folder}: a collective benchmark of {who}, {run.status}: gradsync show {run.folder}"
 
 
 def size_text(count: int) -> str:

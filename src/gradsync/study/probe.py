@@ -19,18 +19,18 @@ from typing import Any
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.config.probe import ProbeConfig
+from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, explain
-from gradsync.record import SCHEMA, Row, Run, create_folder, rank_rows, write_json
+from gradsync.record import PROBE_FILE, SCHEMA, Row, Run, create_folder, rank_rows, write_json
 from gradsync.study.bandwidth import Point, fits, points
 
 RANK_PROGRAM = "gradsync.prober"
-FILE = "probe.json"
 
 
 def probe(config: ProbeConfig, watch: launch.Watch) -> Run:
     """It fails in its record, not here: the caller looks at the status. An interruption ends it."""
     folder = create_folder(Path(config.out), "probe")
-    write_json(folder / FILE, config.to_dict())
+    write_json(folder / PROBE_FILE, config.to_dict())
     begin = time.time()
     measured: list[dict[str, Any]] = []
     for run in config.runs():
@@ -51,7 +51,7 @@ def measure(run: RunConfig, config: ProbeConfig, folder: Path, watch: launch.Wat
     place = folder / resolved.transport
     place.mkdir()
     write_json(place / "config.json", run.to_dict())
-    write_json(place / FILE, config.to_dict())
+    write_json(place / PROBE_FILE, config.to_dict())
     outcome = launch.start(resolved, [place], RANK_PROGRAM, watch)
     ranks = rank_rows(place, resolved.processes)
     started = [row for rows in ranks for row in rows if row["kind"] == "start"]
@@ -97,7 +97,10 @@ def summarize(measured: Sequence[dict[str, Any]], total_seconds: float) -> dict[
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [item.name for item in fields(Point)])
-        writer.writeheader()
-        writer.writerows(rows)
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [item.name for item in fields(Point)])
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}.") from None
