@@ -10,17 +10,20 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from gradsync.cli import dispatch, parse
 from gradsync.config.probe import OPERATIONS
 from gradsync.record import rank_files, read_rows
 
 
-def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path):
+def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     done = cli(
-        *("probe", "--workers", "3", "--transport", "gloo,mpi", "--sizes", "100B,40KB,1MB"),
+        *("probe", "--workers", "3", "--transport", "gloo,mpi", "--sizes", "100B,1MB"),
         *("--iterations", "4", "--csv", "beside.csv", "--json"),
     )
     assert done.returncode == 0, done.stderr
-    assert "mpi: all-gather, 21 of 21 points done" in done.stderr
+    assert "mpi: all-gather, 14 of 14 points done" in done.stderr
     summary = json.loads(done.stdout)
     assert (summary["status"], summary["world_size"], summary["nodes"]) == ("completed", 3, 1)
     assert summary["transports"] == ["gloo", "mpi"]
@@ -28,11 +31,11 @@ def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path):
         (transport, operation, count)
         for transport in ("gloo", "mpi")
         for operation in OPERATIONS
-        for count in (96, 39_996, 999_996)  # as many numbers of four bytes for each of three
+        for count in (96, 999_996)  # as many numbers of four bytes for each of three
     ]
     assert all(3 <= item["iterations"] <= 4 and item["spread_seconds"] > 0 for item in summary["points"])
     assert len(summary["fits"]) == 2 * len(OPERATIONS)
-    assert all(item["alpha_seconds"] >= 0 and item["sizes"] == 3 for item in summary["fits"])
+    assert all(item["alpha_seconds"] >= 0 and item["sizes"] == 2 for item in summary["fits"])
 
     folder = tmp_path / summary["folder"]
     assert json.loads((folder / "summary.json").read_text())["points"] == summary["points"]
@@ -41,9 +44,8 @@ def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path):
         rows = list(csv.DictReader(file))
     assert [float(row["bus_bandwidth"]) for row in rows] == [item["bus_bandwidth"] for item in summary["points"]]
 
-    shown = cli("show", "runs")
-    assert shown.returncode == 0
-    assert "mpi, 3 workers on 1 node: time, ms" in shown.stdout
+    assert dispatch(parse(["show", str(folder)])) == 0
+    assert "mpi, 3 workers on 1 node: time, ms" in capsys.readouterr().out
 
 
 def test_an_interrupted_benchmark_keeps_what_it_has(tmp_path: Path):

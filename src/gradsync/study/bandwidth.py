@@ -33,6 +33,9 @@ class Point:
     spread_seconds: float | None
     """Standard deviation of that; None for one iteration."""
 
+    median_seconds: float
+    """The same without the few iterations in which the scheduler had other things to do."""
+
     factor: float
     """What part of S passes each link when nothing is sent twice."""
 
@@ -74,6 +77,7 @@ def point(transport: str, operation: str, workers: int, size: int, count: int, s
         iterations=len(slowest),
         seconds=mean,
         spread_seconds=statistics.stdev(slowest) if len(slowest) > 1 else None,
+        median_seconds=statistics.median(slowest),
         factor=factor,
         algorithm_bandwidth=count / mean,
         bus_bandwidth=count / mean * factor,
