@@ -303,21 +303,20 @@ def show(command: Show) -> int:
         if view := workers_view(figures or {}):
             console.print()
             console.print(view)
-    for run in runs:
+    for run in found:
+        if is_probe(run.folder):
+            show_probe(run, console, whole=not runs)
+    for run in found:
         for text in lost_texts(run):
             console.print(text, markup=False, soft_wrap=True)
         if run.status != "completed":
             console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)
-    for run in found:
-        if is_probe(run.folder):
-            show_probe(run, console, whole=not runs)
     return 0
 
 
 def show_probe(run: Run, console: Console, whole: bool) -> None:
     """A line beside runs, else the tables."""
     from gradsync.report.probe import probe_line, probe_tables
-    from gradsync.report.summary import failure_text
 
     if not whole or run.summary is None:
         console.print(probe_line(run), markup=False, soft_wrap=True)
@@ -325,8 +324,7 @@ def show_probe(run: Run, console: Console, whole: bool) -> None:
     for table in probe_tables(run.summary):
         console.print(table)
         console.print()
-    text = str(run.folder) if run.status == "completed" else failure_text(run).splitlines()[0]
-    console.print(text, markup=False, soft_wrap=True)
+    console.print(str(run.folder), markup=False, soft_wrap=True)
 
 
 def run_folders(given: Path) -> list[Path]:
