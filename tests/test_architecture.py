@@ -24,8 +24,9 @@ ALLOWED = {
     "models": BASE | {"plugin"},
     "data": BASE | {"plugin"},
     "train": BASE | {"config", "data", "models", "record", "strategies"},
-    "worker": BASE
-    | {"comm", "config", "data", "meter", "models", "parent", "plugin", "record", "strategies", "train", "world"},
+    "rank": BASE | {"comm", "config", "meter", "parent", "plugin", "record", "world"},
+    "worker": BASE | {"comm", "config", "data", "meter", "models", "rank", "record", "strategies", "train", "world"},
+    "prober": BASE | {"comm", "config", "rank", "record", "world"},
     "launch": BASE | {"config", "parent", "record", "summary"},
     "study": BASE | {"config", "launch", "record"},
     "report": BASE | {"config", "meter", "record", "study", "summary"},

@@ -9,6 +9,7 @@ from torch import nn
 from gradsync import data, models, strategies, world
 from gradsync.comm import TorchComm
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
+from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
 from gradsync.launch.mpi import find_mpiexec
 from gradsync.plugin import is_reference
@@ -64,6 +65,16 @@ def check_mpi(config: RunConfig) -> None:
     if importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
     find_mpiexec(config.mpiexec)
+
+
+def check_probe(config: ProbeConfig) -> None:
+    for run in config.runs():
+        resolved = run.resolved()
+        if resolved.launcher == "mpi":
+            check_mpi(resolved)
+        if resolved.launcher == "local":  # else other machines decide
+            here = world.World(size=resolved.processes, local_size=resolved.processes)
+            world.choose_backend(here, world.choose_device(resolved.device, here), resolved.transport)
 
 
 def check_verify(config: VerifyConfig) -> tuple[dict[str, Claim], ModelFacts]:

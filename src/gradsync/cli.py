@@ -8,17 +8,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Union
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Union
 
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Cluster, Compare, Data, Exec, Show, Trace, Train, Verify
+from gradsync.commands import Cluster, Compare, Data, Exec, Probe, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
-from gradsync.record import Run, read_run
+from gradsync.record import PROBE_FILE, Run, is_probe, read_run
 from gradsync.study.compare import CompareConfig
 from gradsync.values import flag
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
@@ -28,6 +31,7 @@ OF_RUNS = ("--decay-epochs", "--hosts", "--sbatch")
 LISTS = {
     "train": (*OF_RUNS, "--columns"),
     "compare": (*OF_RUNS, "--columns", "--strategies", "--workers"),
+    "probe": ("--transport", "--operations", "--sizes", "--hosts", "--sbatch"),
     "show": ("--columns",),
     "verify": (*OF_RUNS, "--strategies", "--workers", "--servers", "--transport"),
 }
@@ -71,6 +75,7 @@ def parse(argv: list[str]) -> Any:
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
         Annotated[Verify, subcommand("verify")],
+        Annotated[Probe, subcommand("probe")],
         Annotated[Show, subcommand("show")],
         Annotated[Trace, subcommand("trace")],
         Annotated[Data, subcommand("data")],
@@ -154,7 +159,7 @@ def dispatch(command: Any) -> int:
         from gradsync.cli_cluster import cluster
 
         return cluster(command.action)
-    if isinstance(command, (Train, Compare, Verify)) and command.run.is_emulated:
+    if isinstance(command, (Train, Compare, Verify, Probe)) and command.run.is_emulated:
         from gradsync.cluster import privilege, spec
 
         privilege.ensure()  # while there is one thread
@@ -165,6 +170,8 @@ def dispatch(command: Any) -> int:
         return compare(command)
     if isinstance(command, Verify):
         return verify(command)
+    if isinstance(command, Probe):
+        return probe(command)
     if isinstance(command, Show):
         return show(command)
     if isinstance(command, Trace):
@@ -243,13 +250,42 @@ def verify(command: Verify) -> int:
     return int(any(item.verdict in ("wrong", "failed") for item in findings))
 
 
+def probe(command: Probe) -> int:
+    from gradsync.check import check_probe
+    from gradsync.report.console import make_console
+    from gradsync.report.progress import WatchPoints
+    from gradsync.report.summary import failure_text
+    from gradsync.study.probe import probe, write_csv
+
+    config = command.run
+    check_probe(config)
+    if command.csv:
+        write_csv(command.csv, [])  # before anything is measured: it may not be writable
+    console = make_console(command.json)
+    run = probe(config, WatchPoints(console, config))
+    assert run.summary
+    if run.status != "completed":
+        print(failure_text(run), file=sys.stderr, flush=True)
+    if command.csv:
+        write_csv(command.csv, run.summary["points"])
+    if command.json:
+        print_json([summary_with_folder(run)], many=False)
+    else:
+        console.print()
+        show_probe(run, console, whole=True)
+    return exit_code(run)
+
+
 def trace(command: Trace) -> int:
     from gradsync.meter.trace import trace
     from gradsync.record import rank_files, rank_rows, write_json
 
     if command.until < 1:
         raise InputError(f"--until is {command.until}: it must be 1 or more.")
-    run = read_run(run_folders(command.run)[-1])
+    folders = [folder for folder in run_folders(command.run) if not is_probe(folder)]
+    if not folders:
+        raise InputError(f"{command.run}: a collective benchmark has no steps to draw.")
+    run = read_run(folders[-1])
     path = command.out or run.folder / "trace.json"
     ranks = rank_rows(run.folder, len(rank_files(run.folder)), stamps_until=command.until)
     if not any("phases" in row for rows in ranks for row in rows):
@@ -270,12 +306,14 @@ def show(command: Show) -> int:
     from gradsync.report.summary import failure_text, host_limits, lost_texts, runs_table
     from gradsync.report.workers import workers_view
 
-    runs = [read_run(folder) for given in command.runs for folder in run_folders(given)]
+    found = [read_run(folder) for given in command.runs for folder in run_folders(given)]
     if command.json:
-        print_json([summary_with_folder(run) for run in runs], many=True)
+        print_json([summary_with_folder(run) for run in found], many=True)
         return 0
     console = make_console(json=False)
-    console.print(runs_table(runs, console.width, command.columns))
+    runs = [run for run in found if not is_probe(run.folder)]
+    if runs:
+        console.print(runs_table(runs, console.width, command.columns))
     for run in runs if command.ledger else ():
         console.print()
         figures = measured(run)
@@ -287,7 +325,10 @@ def show(command: Show) -> int:
         if view := workers_view(figures or {}):
             console.print()
             console.print(view)
-    for run in runs:
+    for run in found:
+        if is_probe(run.folder):
+            show_probe(run, console, whole=not runs)
+    for run in found:
         for text in (*lost_texts(run), *host_limits(run)):
             console.print(text, markup=False, soft_wrap=True)
         if run.status != "completed":
@@ -295,11 +336,26 @@ def show(command: Show) -> int:
     return 0
 
 
+def show_probe(run: Run, console: Console, whole: bool) -> None:
+    """A line beside runs, else the tables."""
+    from gradsync.report.probe import probe_line, probe_tables
+
+    if not whole or run.summary is None:
+        console.print(probe_line(run), markup=False, soft_wrap=True)
+        return
+    for table in probe_tables(run.summary):
+        console.print(table)
+        console.print()
+    console.print(str(run.folder), markup=False, soft_wrap=True)
+
+
 def run_folders(given: Path) -> list[Path]:
     """The folder itself, or the runs in it, oldest first."""
-    if (given / "config.json").exists():
+    if is_probe(given) and is_probe(given.parent):
+        return [given.parent]  # one transport of a benchmark
+    if is_probe(given) or (given / "config.json").exists():
         return [given]
-    inside = sorted(path.parent for path in given.glob("*/config.json"))
+    inside = sorted({path.parent for name in ("config.json", PROBE_FILE) for path in given.glob(f"*/{name}")})
     if not inside:
         raise InputError(
             f"{given} holds no run: there is no config.json in it or in a folder below it. "

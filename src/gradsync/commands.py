@@ -9,6 +9,7 @@ from typing import Annotated
 from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg, subcommand
 
 from gradsync.config import RunConfig, Shape
+from gradsync.config.probe import ProbeConfig
 from gradsync.study.compare import CompareConfig
 from gradsync.study.verify import VerifyConfig
 
@@ -73,6 +74,19 @@ class Verify:
 
     json: Json = False
     """Print the findings as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Probe:
+    """Time collectives between workers, from small messages to large ones, and fit latency and bandwidth."""
+
+    run: Annotated[ProbeConfig, arg(name="")] = field(default_factory=ProbeConfig)
+
+    csv: Path | None = None
+    """Also write the times and bandwidths into this file, as in probe.csv of the folder."""
+
+    json: Json = False
+    """Print the summary as JSON; everything else goes to stderr."""
 
 
 @dataclass(kw_only=True)

@@ -18,6 +18,7 @@ from typing import Any
 from gradsync.errors import InputError
 
 SCHEMA = 3
+PROBE_FILE = "probe.json"  # what a collective benchmark was asked, and how its folder is told from a run's
 
 Row = dict[str, Any]
 
@@ -135,9 +136,15 @@ class Run:
         return error.get("signal") if error else None
 
 
+def is_probe(folder: Path) -> bool:
+    return (folder / PROBE_FILE).exists()
+
+
 def read_run(folder: Path) -> Run:
+    """A run, or a collective benchmark."""
+    settings = PROBE_FILE if is_probe(folder) else "config.json"
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / settings).read_text(encoding="utf-8"))
         summary_file = folder / "summary.json"
         summary = json.loads(summary_file.read_text(encoding="utf-8")) if summary_file.exists() else None
     except FileNotFoundError:

@@ -5,11 +5,7 @@ Given several folders it does one run after another in the same processes, until
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import signal
-import sys
 import time
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -21,9 +17,8 @@ import numpy
 import torch
 from torch import nn
 
-from gradsync import config as configs
 from gradsync import data, models, strategies, world
-from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
+from gradsync.comm import mpi
 from gradsync.comm.clock import measure_offset, round_trip
 from gradsync.config import RunConfig, parse_injection
 from gradsync.data.loader import Loader
@@ -31,10 +26,8 @@ from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
-from gradsync.meter.recorder import Recorder, Stopwatch
-from gradsync.parent import end_with_parent
-from gradsync.plugin import users_traceback
-from gradsync.record import RankLog, log_file, model_file
+from gradsync.rank import join, main, place_facts
+from gradsync.record import RankLog, model_file
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
 from gradsync.train.precision import PRECISIONS
@@ -42,55 +35,6 @@ from gradsync.train.trainer import LossNotFinite, Plan, train
 
 TEST_BATCH = 256
 EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
-
-
-def main() -> int:
-    end_with_parent(signal.SIGKILL)
-    here = world.discover()
-    folders = [Path(folder) for folder in sys.argv[1:]]
-    for folder in folders:
-        print_into(folder, here.rank)
-        if not run_recorded(folder, here):
-            return 1  # without leaving the group, which would wait for peers that will never come
-    world.leave()
-    return 0
-
-
-def print_into(folder: Path, rank: int) -> None:
-    """From now on what this process prints goes into the logs of this run, unless it does already."""
-    (folder / "logs").mkdir(exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    for stream, descriptor in (("out", sys.stdout.fileno()), ("err", sys.stderr.fileno())):
-        with open(log_file(folder, rank, stream), "ab") as file:
-            if not os.path.sameopenfile(file.fileno(), descriptor):
-                os.dup2(file.fileno(), descriptor)
-
-
-def run_recorded(folder: Path, here: world.World) -> bool:
-    """One run. If it fails, its record tells why."""
-    log = RankLog(folder, here.rank)
-    try:
-        config = configs.load(folder / "config.json").resolved()
-        if config.transport == "mpi":
-            mpi.check_world(config.processes)
-        run(config, folder, here, log)
-    except Exception as error:
-        trace = "" if isinstance(error, EXPECTED_ERRORS) else users_traceback(error)
-        print(trace or error, file=sys.stderr, flush=True)
-        log.write(
-            "error",
-            type=type(error).__name__,
-            message=str(error),
-            traceback=trace,
-            lost_peer=is_lost_peer(error),
-            silent_peers=lifeline.silent_peers(str(error)) if is_lost_peer(error) else [],
-            time=time.time(),
-        )
-        return False
-    finally:
-        log.close()
-    return True
 
 
 def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
@@ -223,21 +167,12 @@ def build_model(config: RunConfig, samples: data.DataSet, rank: int) -> tuple[nn
 def start_facts(config: RunConfig, here: world.World, device: torch.device) -> dict[str, Any]:
     """What this rank is part of, and where it runs."""
     return {
-        "rank": here.rank,
+        **place_facts(config, here, device),
         "ranks": config.trainers,
         "strategy": config.strategy,
         "model": config.model,
         "data": config.data,
-        "world_size": config.workers,
         "batch_size": config.batch_size,
-        "node": here.node,
-        "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
-        "kernel": here.kernel,
-        "pid": os.getpid(),
-        "device": str(device),
-        "backend": world.choose_backend(here, device, config.transport),
-        "threads": config.threads,
-        "torch": torch.__version__,
     }
 
 
@@ -254,32 +189,5 @@ def strategy_facts(sync: strategies.Strategy) -> dict[str, Any]:
     }
 
 
-def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
-    """This rank's end of a group of as many processes as the run is for."""
-    meter = Recorder(device) if config.measure else Stopwatch()
-    if config.transport == "mpi":
-        return mpi.MpiComm(meter)
-    if config.processes != here.size:
-        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
-    world.join(here, device, config.transport)
-    lifeline.tie(config.timeout)
-    return TorchComm(here.rank, here.size, meter)
-
-
-def is_lost_peer(error: Exception) -> bool:
-    """Whether this rank failed only because another did: not the cause worth showing."""
-    text = str(error).lower()
-    return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
-
-
 if __name__ == "__main__":
-    code = main()
-    mpi.leave(completed=code == 0)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    for child in multiprocessing.active_children():  # loader processes, which os._exit would leave behind
-        child.terminate()
-        child.join()
-    # Not sys.exit: a gloo thread that still lets go of its last tensor while the interpreter is being taken down
-    # aborts the process ("terminate called without an active exception", a bare script did so in 6 of 80 processes).
-    os._exit(code)
+    main(run, EXPECTED_ERRORS)

@@ -85,6 +85,24 @@ class Comm(ABC):
         rows = [flat(item) for item in parts] if parts is not None else None
         self._call("scatter", kind, sent, received, lambda: self._scatter(flat(tensor), rows, source))
 
+    def reduce_scatter(self, rows: Tensor, into: Tensor, kind: Kind = "gradients") -> None:
+        """The sum over all ranks of row r of ``rows``, which is contiguous, lands in ``into`` on rank r."""
+        if self.size == 1:
+            flat(into).copy_(flat(rows))
+        self._call(
+            *("reduce_scatter", kind, rows.nbytes - into.nbytes, into.nbytes),
+            lambda: self._reduce_scatter(flat(rows), flat(into)),
+        )
+
+    def all_gather(self, tensor: Tensor, into: Tensor, kind: Kind = "parameters") -> None:
+        """Rank r's tensor lands in row r of ``into``, which is contiguous, on every rank."""
+        if self.size == 1:
+            flat(into).copy_(flat(tensor))
+        self._call(
+            *("all_gather", kind, tensor.nbytes, into.nbytes - tensor.nbytes),
+            lambda: self._all_gather(flat(tensor), flat(into)),
+        )
+
     def exchange(
         self, outgoing: Tensor, target: int, incoming: Tensor, source: int, kind: Kind = "gradients"
     ) -> None:
@@ -162,6 +180,12 @@ class Comm(ABC):
 
     @abstractmethod
     def _scatter(self, block: Tensor, parts: list[Tensor] | None, source: int) -> None: ...
+
+    @abstractmethod
+    def _reduce_scatter(self, rows: Tensor, into: Tensor) -> None: ...
+
+    @abstractmethod
+    def _all_gather(self, block: Tensor, into: Tensor) -> None: ...
 
     @abstractmethod
     def _exchange(self, outgoing: Tensor, target: int, incoming: Tensor, source: int) -> None: ...

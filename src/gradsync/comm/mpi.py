@@ -90,8 +90,14 @@ class MpiComm(Comm):
         self._world.Gather(buffer(block), buffer(into) if into is not None else None, root=target)
 
     def _scatter(self, block: Tensor, parts: list[Tensor] | None, source: int) -> None:
-        rows = buffer(torch.stack(parts)) if parts is not None else None
+        rows = buffer(one_block(parts)) if parts is not None else None
         self._world.Scatter(rows, buffer(block), root=source)
+
+    def _reduce_scatter(self, rows: Tensor, into: Tensor) -> None:
+        self._world.Reduce_scatter_block(buffer(rows), buffer(into))
+
+    def _all_gather(self, block: Tensor, into: Tensor) -> None:
+        self._world.Allgather(buffer(block), buffer(into))
 
     def _exchange(self, outgoing: Tensor, target: int, incoming: Tensor, source: int) -> None:
         self._world.Sendrecv(buffer(outgoing), dest=target, recvbuf=buffer(incoming), source=source)
@@ -111,6 +117,19 @@ class MpiComm(Comm):
 def buffer(tensor: Tensor) -> np.ndarray[Any, Any]:
     """The tensor's own memory."""
     return flat(tensor.detach()).numpy()
+
+
+def one_block(parts: list[Tensor]) -> Tensor:
+    """The parts behind each other; without a copy if they are the rows of one tensor."""
+    first = parts[0]
+    adjacent = all(
+        part.data_ptr() == first.data_ptr() + number * first.nbytes
+        and part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        for number, part in enumerate(parts)
+    )
+    if adjacent:
+        return torch.as_strided(first, (len(parts) * first.numel(),), (1,))
+    return torch.stack(parts)
 
 
 def read_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) -> np.ndarray[Any, Any]:

@@ -13,6 +13,10 @@ from torch.futures import Future
 
 from gradsync.comm.base import Comm, LostPeer
 
+# torch 2.13 calls them by new names and warns about the old ones.
+reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+
 
 class TorchComm(Comm):
     """The process group this process has joined (world.join)."""
@@ -40,6 +44,13 @@ class TorchComm(Comm):
 
     def _scatter(self, block: Tensor, parts: list[Tensor] | None, source: int) -> None:
         dist.scatter(block, parts, src=source)
+
+    def _reduce_scatter(self, rows: Tensor, into: Tensor) -> None:
+        """Gloo's is an all-reduce of which each rank keeps its row: twice the bytes a reduce-scatter needs."""
+        reduce_scatter(into, rows)
+
+    def _all_gather(self, block: Tensor, into: Tensor) -> None:
+        all_gather(into, block)
 
     def _exchange(self, outgoing: Tensor, target: int, incoming: Tensor, source: int) -> None:
         ours, theirs = sendable(outgoing), sendable(incoming)

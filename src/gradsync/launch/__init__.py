@@ -23,7 +23,7 @@ from gradsync.summary import LAST, summarize
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["Watch", "run", "run_in_turn"]
+__all__ = ["Watch", "run", "run_in_turn", "signals_held", "start"]
 
 
 def unwatched(*_: Path) -> AbstractContextManager[None]:
@@ -86,17 +86,22 @@ def forget(folder: Path) -> None:
         path.unlink()
 
 
+def start(config: RunConfig, folders: Sequence[Path], module: str, watch: Watch) -> Outcome:
+    """Start the ranks of a resolved config and wait for their end; whatever happens is in the outcome."""
+    try:
+        with watch(*folders):
+            return launcher(config)(config, folders, module)
+    except KeyboardInterrupt as stop:
+        return Outcome(signal=signal_name(stop))
+    except Exception as error:
+        return Outcome(failure=error)
+
+
 def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], watch: Watch) -> list[Run]:
     """One start of the processes: the runs that were completed, and the one that failed."""
     resolved = [config.resolved() for config in configs]
     begin = time.time()
-    try:
-        with watch(*folders):
-            outcome = launcher(resolved[0])(resolved[0], folders, WORKER)
-    except KeyboardInterrupt as stop:
-        outcome = Outcome(signal=signal_name(stop))
-    except Exception as error:
-        outcome = Outcome(failure=error)
+    outcome = start(resolved[0], folders, WORKER, watch)
     ended = time.time()
     runs = []
     with signals_held():

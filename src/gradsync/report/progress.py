@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gradsync.config.probe import ProbeConfig
 from gradsync.meter.ledger import Step
 from gradsync.meter.stragglers import WINDOW, find
 from gradsync.meter.timeline import Timeline
@@ -219,6 +220,42 @@ class WatchMany:
         if not self._console.is_terminal:
             self._console.print(f"run {self._begun} of {self._runs}: {name}", markup=False, soft_wrap=True)
             self._console.file.flush()
+
+    def refresh(self) -> None:
+        pass
+
+
+class WatchPoints:
+    """Call with the folder of one transport of a collective benchmark: what it times, and how much is done."""
+
+    def __init__(self, console: Console, config: ProbeConfig) -> None:
+        self._console = console
+        self._points = len(config.operations) * len(config.bytes_asked)
+        self._sizes = len(config.bytes_asked)
+
+    @contextmanager
+    def __call__(self, folder: Path) -> Iterator[None]:
+        self._done = 0
+        self._progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
+        self._task = self._progress.add_task("starting", total=self._points, facts="")
+        with ExitStack() as stack:
+            if self._console.is_terminal:
+                stack.enter_context(self._progress)
+            stack.enter_context(following([folder], [self]))
+            yield
+
+    def show(self, rank: int, row: Row) -> None:
+        if rank:
+            return
+        if row["kind"] == "start":
+            self._transport = row["backend"]
+        elif row["kind"] == "point":
+            self._done += 1
+            name = f"{self._transport}: {row['operation']}"
+            self._progress.update(self._task, description=name, completed=self._done)
+            if not self._console.is_terminal and self._done % self._sizes == 0:
+                self._console.print(f"{name}, {self._done} of {self._points} points done", markup=False)
+                self._console.file.flush()
 
     def refresh(self) -> None:
         pass

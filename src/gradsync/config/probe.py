@@ -1,0 +1,115 @@
+"""What the collective benchmark measures: which operations on how many bytes, over what, between which workers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from gradsync.config.placement import Placement
+from gradsync.config.run import RunConfig, Transport
+from gradsync.errors import InputError, unknown
+from gradsync.values import at_least, check_types, quantity
+
+OPERATIONS = ("broadcast", "reduce", "gather", "scatter", "all-reduce", "reduce-scatter", "all-gather")
+SIZES = ("1KB", "4KB", "16KB", "64KB", "256KB", "1MB", "4MB", "16MB", "64MB")
+UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "B": 1.0}
+LARGEST = 4e9  # of one message: MPI counts elements with 31 bits
+NUMBER_BYTES = 4  # float32, as gradients are
+
+
+@dataclass(kw_only=True)
+class ProbeConfig(Placement):
+    """Time every operation on every size over every transport."""
+
+    workers: int | None = None
+    """Processes that take part, 2 or more. Default: --workers-per-node on every node, else 2."""
+
+    transport: tuple[Transport, ...] = ("auto",)
+    """What carries the messages, for instance gloo,mpi. auto: gloo, or nccl where every worker has a GPU."""
+
+    operations: tuple[str, ...] = OPERATIONS
+    """Of broadcast, reduce, gather, scatter, all-reduce, reduce-scatter, all-gather."""
+
+    sizes: tuple[str, ...] = SIZES
+    """Bytes of the whole message, for instance 64KB,1MB,16MB: of gather, scatter, reduce-scatter and all-gather every
+    worker's part is that divided by the workers."""
+
+    iterations: int = 20
+    """How often each is timed, at most; large messages less often, but at least three times."""
+
+    seconds: float = 0.5
+    """About how long each operation on each size is timed, at most."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the messages lie. auto: on a GPU if there is one."""
+
+    threads: int | None = None
+    """Compute threads per worker. Default: cores ÷ workers, at least 1."""
+
+    out: str = "runs"
+    """Folder in which each benchmark makes its own."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        self.check_placement()
+        for name in ("workers", "iterations", "threads"):
+            at_least(self, name, 1)
+        if not self.seconds > 0:
+            raise InputError(f"--seconds is {self.seconds}: it must be more than nothing.")
+        for name in ("transport", "operations", "sizes"):
+            once = tuple(dict.fromkeys(getattr(self, name)))
+            if not once:
+                raise InputError(f"--{name} is empty: name at least one.")
+            setattr(self, name, once)
+        if "auto" in self.transport and len(self.transport) > 1:
+            raise InputError("--transport auto stands alone: name the transports to compare, for instance gloo,mpi.")
+        for operation in self.operations:
+            if operation not in OPERATIONS:
+                raise unknown("operation", operation, OPERATIONS)
+        for size in self.bytes_asked:
+            if not 1 <= size <= LARGEST:
+                raise InputError(f"--sizes has {size:g} bytes: each must be from 1B to {LARGEST / 1e9:g}GB.")
+
+    @property
+    def bytes_asked(self) -> list[int]:
+        """The sizes as numbers, each once, from small to large."""
+        asked = (quantity("sizes", text, UNITS, "64KB,1MB") or 0 for text in self.sizes)
+        return sorted({int(size) for size in asked})
+
+    def runs(self) -> list[RunConfig]:
+        """What the launchers start, one per transport. Nothing is trained: settings of training mean nothing here."""
+        placement = {item.name: getattr(self, item.name) for item in fields(Placement)}
+        found = [
+            RunConfig(
+                **placement,
+                workers=self.workers,
+                transport=transport,
+                device=self.device,
+                threads=self.threads,
+                out=self.out,
+                strategy="all-reduce",
+                batch_per_worker=1,
+                steps=1,
+                eval=False,
+                measure=False,
+            )
+            for transport in self.transport
+        ]
+        if any(run.resolved().processes < 2 for run in found):
+            raise InputError("one worker has nobody to send to: give --workers 2 or more.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def load_probe(path: Path) -> ProbeConfig:
+    return ProbeConfig(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def message_bytes(asked: int, workers: int) -> int:
+    """Rounded down to as many numbers for every worker, but at least one."""
+    for_each = NUMBER_BYTES * workers
+    return max(1, asked // for_each) * for_each

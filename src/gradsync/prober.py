@@ -1,0 +1,168 @@
+"""One rank of the collective benchmark: ``python -m gradsync.prober FOLDER``.
+
+For each operation and size:
+1. every rank calls it twice to warm up; the numbers that arrive the first time are checked;
+2. rank 0 tells the others how often it can be repeated in the time there is, by what the second call took;
+3. before each repetition all ranks meet, so that nobody's time is spent waiting for one still busy with the last;
+4. each rank writes how long each repetition took until it was over for this rank.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gradsync import world
+from gradsync.comm import Comm
+from gradsync.config import RunConfig
+from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
+from gradsync.rank import join, main, place_facts
+from gradsync.record import PROBE_FILE, RankLog
+
+LEAST_ITERATIONS = 3
+
+
+class WrongNumbers(RuntimeError):
+    """What arrived is not what the operation should give."""
+
+
+class Trial:
+    """One operation on one message: ``whole`` is the message of S bytes, a row per rank, ``part`` one row of it.
+
+    They are filled with numbers that tell whose they are and which row: 1, 2, ... stand for the ranks and the rows.
+    """
+
+    def __init__(self, comm: Comm, bytes_in_all: int, device: torch.device) -> None:
+        self.comm = comm
+        numbers = bytes_in_all // NUMBER_BYTES
+        self.numbers = torch.arange(1.0, comm.size + 1, device=device)[:, None]
+        own = self.numbers[comm.rank]
+        self.whole = (own * self.numbers).repeat(1, numbers // comm.size)
+        self.part = -own.repeat(numbers // comm.size)
+        self._meeting = torch.zeros(1, device=comm.carrier(device))
+        self._on_gpu = device.type == "cuda"
+
+    @property
+    def rows(self) -> Tensor | None:
+        """The whole message where only rank 0 has it."""
+        return self.whole if self.comm.rank == 0 else None
+
+    def broadcast(self) -> None:
+        self.comm.broadcast(self.whole)
+
+    def reduce(self) -> None:
+        self.comm.reduce(self.whole)
+
+    def gather(self) -> None:
+        self.comm.gather(self.part, self.rows)
+
+    def scatter(self) -> None:
+        self.comm.scatter(self.part, None if self.rows is None else list(self.rows.unbind()))
+
+    def all_reduce(self) -> None:
+        self.comm.all_reduce(self.whole)
+
+    def reduce_scatter(self) -> None:
+        self.comm.reduce_scatter(self.whole, self.part)
+
+    def all_gather(self) -> None:
+        self.comm.all_gather(self.part, self.whole)
+
+    def check(self, operation: str) -> None:
+        """After the first call. Then zeros: sums of sums would not stay numbers."""
+        every_row, own_row = self.numbers, self.numbers[self.comm.rank]
+        total = self.numbers.sum()
+        arrived, expected = {
+            "broadcast": (self.whole, every_row),
+            "reduce": (self.rows, total * every_row),
+            "gather": (self.rows, -every_row),
+            "scatter": (self.part, own_row),
+            "all-reduce": (self.whole, total * every_row),
+            "reduce-scatter": (self.part, total * own_row),
+            "all-gather": (self.whole, -every_row),
+        }[operation]
+        if arrived is not None and not bool((arrived == expected).all()):
+            raise WrongNumbers(f"{operation} of {self.whole.nbytes} bytes gave other numbers than it should.")
+        self.whole.zero_()
+        self.part.zero_()
+
+    def timed(self, call: Callable[[], None]) -> float:
+        begin = time.perf_counter()
+        call()
+        self.wait()
+        return time.perf_counter() - begin
+
+    def meet(self) -> None:
+        """Nobody leaves before everybody has come."""
+        self.comm.all_reduce(self._meeting, "control")
+        self.wait()
+
+    def wait(self) -> None:
+        """A call returns before the GPU has done it."""
+        if self._on_gpu:
+            torch.cuda.synchronize()
+
+
+CALLS = {
+    "broadcast": Trial.broadcast,
+    "reduce": Trial.reduce,
+    "gather": Trial.gather,
+    "scatter": Trial.scatter,
+    "all-reduce": Trial.all_reduce,
+    "reduce-scatter": Trial.reduce_scatter,
+    "all-gather": Trial.all_gather,
+}
+
+
+def probe(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
+    assert config.threads
+    torch.set_num_threads(config.threads)
+    asked = load_probe(folder / PROBE_FILE)
+    device = world.choose_device(config.device, here)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    comm = join(config, here, device)
+    log.write("start", **place_facts(config, here, device))
+    for operation in asked.operations:
+        for size in asked.bytes_asked:
+            trial = Trial(comm, message_bytes(size, comm.size), device)
+            seconds = time_one(trial, operation, asked.iterations, asked.seconds)
+            log.write("point", operation=operation, size=size, bytes=trial.whole.nbytes, seconds=seconds)
+    log.write("end", time=time.time())
+
+
+def time_one(trial: Trial, operation: str, most: int, budget: float) -> list[float]:
+    """How long each repetition took on this rank; the warm-up is left out."""
+
+    def call() -> None:
+        CALLS[operation](trial)
+
+    def call_and_meet() -> None:
+        call()
+        trial.meet()
+
+    call()
+    trial.check(operation)
+    trial.meet()
+    needed = trial.timed(call_and_meet)
+    repetitions = torch.tensor([float(repetitions_within(budget, needed, most))])
+    repetitions = repetitions.to(trial.comm.carrier(trial.whole.device))
+    trial.comm.broadcast(repetitions, kind="control")
+    seconds = []
+    for _ in range(int(repetitions.item())):
+        trial.meet()
+        seconds.append(trial.timed(call))
+    trial.meet()
+    return seconds
+
+
+def repetitions_within(budget: float, needed: float, most: int) -> int:
+    return min(most, max(LEAST_ITERATIONS, int(budget / needed)))
+
+
+if __name__ == "__main__":
+    main(probe)

@@ -1,0 +1,125 @@
+"""What every rank program does, whatever it computes: join the group, tell in the record why it failed, and end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from gradsync import config as configs
+from gradsync import world
+from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.meter.recorder import Recorder, Stopwatch
+from gradsync.parent import end_with_parent
+from gradsync.plugin import users_traceback
+from gradsync.record import RankLog, log_file
+
+Job = Callable[[RunConfig, Path, world.World, RankLog], None]
+"""What a rank does for one run folder."""
+
+
+def main(job: Job, expected_errors: tuple[type[Exception], ...] = (InputError,)) -> NoReturn:
+    """Do the job for every folder on the command line, until one fails. A sentence tells all of an expected error."""
+    end_with_parent(signal.SIGKILL)
+    here = world.discover()
+    code = 0
+    for folder in map(Path, sys.argv[1:]):
+        print_into(folder, here.rank)
+        if not run_recorded(job, folder, here, expected_errors):
+            code = 1
+            break
+    if code == 0:  # else leaving the group would wait for peers that will never come
+        world.leave()
+    end(code)
+
+
+def print_into(folder: Path, rank: int) -> None:
+    """From now on what this process prints goes into the logs of this run, unless it does already."""
+    (folder / "logs").mkdir(exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for stream, descriptor in (("out", sys.stdout.fileno()), ("err", sys.stderr.fileno())):
+        with open(log_file(folder, rank, stream), "ab") as file:
+            if not os.path.sameopenfile(file.fileno(), descriptor):
+                os.dup2(file.fileno(), descriptor)
+
+
+def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tuple[type[Exception], ...]) -> bool:
+    """One run. If it fails, its record tells why."""
+    log = RankLog(folder, here.rank)
+    try:
+        config = configs.load(folder / "config.json").resolved()
+        if config.transport == "mpi":
+            mpi.check_world(config.processes)
+        job(config, folder, here, log)
+    except Exception as error:
+        trace = "" if isinstance(error, expected_errors) else users_traceback(error)
+        print(trace or error, file=sys.stderr, flush=True)
+        log.write(
+            "error",
+            type=type(error).__name__,
+            message=str(error),
+            traceback=trace,
+            lost_peer=is_lost_peer(error),
+            silent_peers=lifeline.silent_peers(str(error)) if is_lost_peer(error) else [],
+            time=time.time(),
+        )
+        return False
+    finally:
+        log.close()
+    return True
+
+
+def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
+    """This rank's end of a group of as many processes as the run is for."""
+    meter = Recorder(device) if config.measure else Stopwatch()
+    if config.transport == "mpi":
+        return mpi.MpiComm(meter)
+    if config.processes != here.size:
+        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
+    world.join(here, device, config.transport)
+    lifeline.tie(config.timeout)
+    return TorchComm(here.rank, here.size, meter)
+
+
+def place_facts(config: RunConfig, here: world.World, device: torch.device) -> dict[str, Any]:
+    """Where this rank runs, and among how many workers."""
+    return {
+        "rank": here.rank,
+        "world_size": config.workers,
+        "node": here.node,
+        "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
+        "kernel": here.kernel,
+        "pid": os.getpid(),
+        "device": str(device),
+        "backend": world.choose_backend(here, device, config.transport),
+        "threads": config.threads,
+        "torch": torch.__version__,
+    }
+
+
+def is_lost_peer(error: Exception) -> bool:
+    """Whether this rank failed only because another did: not the cause worth showing."""
+    text = str(error).lower()
+    return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
+
+
+def end(code: int) -> NoReturn:
+    mpi.leave(completed=code == 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for child in multiprocessing.active_children():  # loader processes, which os._exit would leave behind
+        child.terminate()
+        child.join()
+    # Not sys.exit: a gloo thread that still lets go of its last tensor while the interpreter is being taken down
+    # aborts the process ("terminate called without an active exception", a bare script did so in 6 of 80 processes).
+    os._exit(code)

@@ -1,0 +1,81 @@
+"""The collective benchmark with real processes. The ranks check the numbers that arrive, of every operation."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gradsync.cli import dispatch, parse
+from gradsync.config.probe import OPERATIONS
+from gradsync.record import rank_files, read_rows
+
+
+def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    done = cli(
+        *("probe", "--workers", "3", "--transport", "gloo,mpi", "--sizes", "100B,1MB"),
+        *("--iterations", "4", "--csv", "beside.csv", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mpi: all-gather, 14 of 14 points done" in done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["status"], summary["world_size"], summary["nodes"]) == ("completed", 3, 1)
+    assert summary["transports"] == ["gloo", "mpi"]
+    assert [(item["transport"], item["operation"], item["bytes"]) for item in summary["points"]] == [
+        (transport, operation, count)
+        for transport in ("gloo", "mpi")
+        for operation in OPERATIONS
+        for count in (96, 999_996)  # as many numbers of four bytes for each of three
+    ]
+    assert all(3 <= item["iterations"] <= 4 and item["spread_seconds"] > 0 for item in summary["points"])
+    assert len(summary["fits"]) == 2 * len(OPERATIONS)
+    assert all(item["alpha_seconds"] >= 0 and item["sizes"] == 2 for item in summary["fits"])
+
+    folder = tmp_path / summary["folder"]
+    assert json.loads((folder / "summary.json").read_text())["points"] == summary["points"]
+    assert (folder / "probe.csv").read_text() == (tmp_path / "beside.csv").read_text()
+    with open(folder / "probe.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["bus_bandwidth"]) for row in rows] == [item["bus_bandwidth"] for item in summary["points"]]
+
+    assert dispatch(parse(["show", str(folder)])) == 0
+    assert "mpi, 3 workers on 1 node: time, ms" in capsys.readouterr().out
+
+
+def test_an_interrupted_benchmark_keeps_what_it_has(tmp_path: Path):
+    command = [sys.executable, "-m", "gradsync.cli", "probe", "--workers", "2", "--operations", "gather,scatter"]
+    process = subprocess.Popen(
+        [*command, "--sizes", "1KB,4MB", "--iterations", "1000000", "--seconds", "600"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(started(tmp_path)) < 2:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+    assert process.returncode == 130
+    assert "stopped by SIGINT after 0 points" in errors
+    (folder,) = (tmp_path / "runs").iterdir()
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["status"], summary["error"]["signal"], summary["fits"]) == ("failed", "SIGINT", [])
+    assert not any(Path(f"/proc/{row['pid']}").exists() for row in started(tmp_path))
+
+
+def started(place: Path) -> list[dict[str, int]]:
+    found = [path for folder in place.glob("runs/*/auto") for path in rank_files(folder).values()]
+    return [row for path in found for row in read_rows(path) if row["kind"] == "start"]
