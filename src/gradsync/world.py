@@ -57,8 +57,8 @@ class World:
     @property
     def cpu_stat(self) -> Path | None:
         """Where the share of the cores of this node is accounted, if it has only a share."""
-        path = os.environ.get("GRADSYNC_CPU_STAT")
-        return Path(path) if path else None
+        folder = os.environ.get("GRADSYNC_CPU_GROUP")
+        return Path(folder) / self.node / "cpu.stat" if folder else None
 
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:

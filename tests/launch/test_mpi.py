@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 def test_the_command_line():
     config = RunConfig(strategy="ps-sync", workers=3, servers=2, transport="mpi", batch_size=6, mpiexec="env -u X")
     found = command(config.resolved(), [Path("runs/a"), Path("runs/b")])
-    worker = [sys.executable, "-u", "-m", "gradsync.worker", "runs/a", "runs/b"]
+    worker = [sys.executable, "-u", "-m", "gradsync.worker", *map(os.path.abspath, ("runs/a", "runs/b"))]
     assert found == ["env", "-u", "X", "-n", "5", *worker]
 
 

@@ -35,14 +35,14 @@ def enter(cluster: Cluster, node: str) -> None:
 
 def environment(cluster: Cluster, node: str) -> dict[str, str]:
     """Which interface messages take, for all who ask; and where the node's share of the cores is accounted."""
-    stats = [path for folder in cluster.groups if (path := Path(folder) / node / "cpu.stat").exists()]
+    with_share = [folder for folder in cluster.groups if (Path(folder) / node / "cpu.stat").exists()]
     return {
         "GLOO_SOCKET_IFNAME": INTERFACE,
         "NCCL_SOCKET_IFNAME": INTERFACE,
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": INTERFACE,
         "GRADSYNC_INTERFACE": INTERFACE,
-        **({"GRADSYNC_CPU_STAT": str(stats[0])} if stats and cluster.shape.cpus else {}),
+        **({"GRADSYNC_CPU_GROUP": with_share[0]} if with_share and cluster.shape.cpus else {}),
     }
 
 

@@ -53,7 +53,7 @@ class RunConfig(Settings):
 
     strategy: str | None = None
     """local, gather-scatter, reduce-broadcast, all-reduce, ring, bucketed, ddp, data-parallel, ps-sync, ps-async,
-    none, or your own as file.py:Class. Default: local for one worker, else ddp (bucketed over MPI)."""
+    none, or your own as file.py:Class. Default: local for one worker on one node, else ddp (bucketed over MPI)."""
 
     servers: int | None = None
     """Parameter servers, which divide the parameters among them (ps-sync, ps-async). Default: 1."""
@@ -73,7 +73,9 @@ class RunConfig(Settings):
     def resolved(self) -> RunConfig:
         """The same run with every default worked out. Refuses what does not go together."""
         default = "bucketed" if "mpi" in (self.transport, self.launcher) else "ddp"
-        strategy = self.strategy or ("local" if self.workers in (None, 1) and not self.servers else default)
+        told_how_many = self.nodes or self.hosts or self.workers_per_node
+        alone = self.workers == 1 or (self.workers is None and not told_how_many)
+        strategy = self.strategy or ("local" if alone and not self.servers else default)
         workers = self.workers or (1 if strategy == "local" else self.default_workers)
         if strategy == "local" and workers > 1:
             raise InputError(

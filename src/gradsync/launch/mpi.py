@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, died
 from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop_all
+from gradsync.launch.reach import HostUnreachable, reached
 from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
@@ -24,13 +26,26 @@ LOG = "mpiexec.log"
 
 def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
-    folder = folders[0]
-    (folder / "logs").mkdir(exist_ok=True)
+    (folders[0] / "logs").mkdir(exist_ok=True)
+    if not (config.hosts or config.is_emulated):
+        return run_mpiexec(config, command(config, folders, module), folders[0], LOOPBACK_ONLY)
+    with reached(config) as nodes:
+        try:
+            nodes.send(folders)
+            words = command(config, folders, module, nodes.names, nodes.shell(folders[0] / "logs"))
+            ended = run_mpiexec(config, nodes.from_first(words), folders[0], {})
+            nodes.fetch(folders)
+        except HostUnreachable as error:
+            return Outcome(failure=error)
+        return ended
+
+
+def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environment: dict[str, str]) -> Outcome:
     log = folder / "logs" / LOG
     with open(log, "wb") as output:
         mpiexec = subprocess.Popen(
-            command(config, folders, module),
-            env=rank_environment(config) | LOOPBACK_ONLY | os.environ,
+            words,
+            env=rank_environment(config) | environment | os.environ,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -42,9 +57,9 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
         finally:
             if mpiexec.poll() is None:
                 stop_all([mpiexec])
-    if code and not rank_files(folder):
+    if code and not rank_files(folder) and not config.hosts:
         return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(log)}"))
-    if code:
+    if code and not config.hosts:
         end_sessions(folder, config.processes)
     told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))
     return outcome(code, log.read_text(errors="replace"), told)
@@ -62,9 +77,25 @@ class ProcessDied(Exception):
 LOOPBACK_ONLY = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
 
-def command(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> list[str]:
-    worker = [sys.executable, "-u", "-m", module, *map(str, folders)]
-    return [*find_mpiexec(config.mpiexec), "-n", str(config.processes), *worker]
+def command(
+    config: RunConfig,
+    folders: Sequence[Path],
+    module: str = WORKER,
+    hosts: Sequence[str] = (),
+    shell: Sequence[str] = (),
+) -> list[str]:
+    """``hosts``: for every place of the config, where it is; ``shell``: the program that reaches them, if not ssh."""
+    worker = [config.remote_python or sys.executable, "-u", "-m", module, *(str(item.absolute()) for item in folders)]
+    mpiexec = find_mpiexec(config.mpiexec)
+    if not hosts:
+        return [*mpiexec, "-n", str(config.processes), *worker]
+    slots = [f"{hosts[place]}:{len(list(ranks))}" for place, ranks in groupby(config.places)]
+    return [*mpiexec, *shell, "-host", ",".join(slots), "-n", str(config.processes), *worker]
+
+
+def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
+    """The command that starts all of it, to be given by hand on a machine that reaches the hosts."""
+    return shlex.join(command(config, [folder], module, config.hosts))
 
 
 def find_mpiexec(asked: str | None) -> list[str]:

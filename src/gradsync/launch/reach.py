@@ -14,7 +14,7 @@ from typing import Protocol
 
 from gradsync.cluster import lifecycle, namespaces, network
 from gradsync.cluster.enter import command as on_node
-from gradsync.cluster.spec import Cluster
+from gradsync.cluster.spec import INTERFACE, Cluster
 from gradsync.config import RunConfig, parse_injection
 
 FIRST_PORT, PORTS = 20000, 10000
@@ -31,6 +31,12 @@ class Reach(Protocol):
 
     def free_port(self) -> int:
         """On the first node."""
+
+    def from_first(self, words: Sequence[str]) -> list[str]:
+        """What to start here for a command that reaches the other nodes by itself."""
+
+    def shell(self, folder: Path) -> list[str]:
+        """Options for mpiexec to reach them. What it takes is written into the folder."""
 
     def send(self, folders: Sequence[Path]) -> None:
         """The run folders, to nodes that do not share them."""
@@ -56,6 +62,15 @@ class Emulated:
             trial.bind((self.addresses[0], 0))
             return trial.getsockname()[1]
 
+    def from_first(self, words: Sequence[str]) -> list[str]:
+        return self.command(0, words, {})
+
+    def shell(self, folder: Path) -> list[str]:
+        """A program that is called as ssh would be: options, the name of a node, and the command for it."""
+        enter = shlex.join(on_node(self.cluster, "NODE")).replace("NODE", '"$node"')
+        text = f'#!/bin/sh\nwhile [ "${{1#-}}" != "$1" ]; do shift; done\nnode=$1; shift\nexec {enter} sh -c "$*"\n'
+        return ["-launcher", "ssh", "-launcher-exec", script(folder, text), "-iface", INTERFACE]
+
     def send(self, folders: Sequence[Path]) -> None: ...
 
     def fetch(self, folders: Sequence[Path]) -> None: ...
@@ -79,6 +94,15 @@ class Ssh:
         """Nobody has looked, but two runs at once hardly choose the same."""
         return FIRST_PORT + uuid.uuid4().int % PORTS
 
+    def from_first(self, words: Sequence[str]) -> list[str]:
+        return list(words)
+
+    def shell(self, folder: Path) -> list[str]:
+        if self._ssh[:1] == ["ssh"] and len(self._ssh) == 3:  # nothing but what mpiexec does by itself
+            return []
+        text = f'#!/bin/sh\nexec {shlex.join(self._ssh)} "$@"\n'
+        return ["-launcher", "ssh", "-launcher-exec", script(folder, text)]
+
     def send(self, folders: Sequence[Path]) -> None:
         for folder in map(os.path.abspath, folders):
             pack = ["tar", "-C", folder, "-cf", "-", "config.json"]
@@ -91,6 +115,13 @@ class Ssh:
             for host in self.names:
                 pack = [*self._ssh, host, f"tar -C {shlex.quote(folder)} -cf - ."]
                 pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
+
+
+def script(folder: Path, text: str) -> str:
+    path = (folder / "shell").absolute()
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
 
 
 class HostUnreachable(Exception):
