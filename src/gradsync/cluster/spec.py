@@ -54,9 +54,6 @@ class Cluster:
     def address(self, node: str) -> str:
         return f"10.77.{self.network}.{254 if node == 'switch' else self.number(node)}"
 
-    def node_at(self, address: str) -> str | None:
-        return next((node for node in self.node_names if self.address(node) == address), None)
-
     def port(self, node: str) -> str:
         """The switch's end of a node's link."""
         return f"port{self.number(node)}"
