@@ -10,14 +10,18 @@ from gradsync import data, models, strategies, world
 from gradsync.comm import TorchComm
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.errors import InputError
+from gradsync.launch import slurm
 from gradsync.launch.mpi import find_mpiexec
 from gradsync.plugin import is_reference
 from gradsync.strategies.parameter_server import shards
 from gradsync.study.verify import Claim, ModelFacts, VerifyConfig
 
 
-def check(configs: list[RunConfig]) -> nn.Module:
-    """Builds once what every rank will build, and returns the model. The configs share it and the data."""
+def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
+    """Builds once what every rank will build, and returns the model. The configs share it and the data.
+
+    ``to_start``: from here; else somebody else starts the processes, perhaps elsewhere.
+    """
     for config in configs:
         resolved = config.resolved()
         assert resolved.strategy
@@ -29,8 +33,8 @@ def check(configs: list[RunConfig]) -> nn.Module:
         strategies.construct(
             resolved.strategy, TorchComm(size=resolved.processes), config.buffers, config.options, roles
         )
-        if resolved.launcher == "mpi":
-            check_mpi(resolved)
+        if to_start:
+            check_launcher(resolved)
     config = configs[0]
     world.choose_device(config.device, world.World())
     if config.loader_processes and not is_reference(config.data):
@@ -60,10 +64,13 @@ def check(configs: list[RunConfig]) -> nn.Module:
     return model
 
 
-def check_mpi(config: RunConfig) -> None:
-    if importlib.util.find_spec("mpi4py") is None:
+def check_launcher(config: RunConfig) -> None:
+    if config.transport == "mpi" and importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
-    find_mpiexec(config.mpiexec)
+    if config.launcher == "mpi":
+        find_mpiexec(config.mpiexec)
+    if config.launcher == "slurm":
+        slurm.check(config)
 
 
 def check_verify(config: VerifyConfig) -> tuple[dict[str, Claim], ModelFacts]:

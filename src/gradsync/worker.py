@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import psutil
 import torch
 from torch import nn
 
@@ -49,7 +50,7 @@ def main() -> int:
     here = world.discover()
     folders = [Path(folder) for folder in sys.argv[1:]]
     for number, folder in enumerate(folders):
-        if number or here.launcher in world.MPI_LAUNCHERS:  # the others redirect the first run's output themselves
+        if number or here.launcher not in world.REDIRECTING:
             print_into(folder, here.rank)
         if not run_recorded(folder, here):
             return 1  # without leaving the group, which would wait for peers that will never come
@@ -73,7 +74,7 @@ def run_recorded(folder: Path, here: world.World) -> bool:
     try:
         config = configs.load(folder / "config.json").resolved()
         if config.transport == "mpi":
-            mpi.check_world(config.processes)
+            mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         run(config, folder, here, log)
     except Exception as error:
         trace = "" if isinstance(error, EXPECTED_ERRORS) else users_traceback(error)
@@ -230,6 +231,7 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "node": here.node,
         "kernel": here.kernel,
         "pid": os.getpid(),
+        "began": psutil.Process().create_time(),
         "device": str(device),
         "backend": world.choose_backend(here, device, config.transport),
         "threads": config.threads,
@@ -256,7 +258,8 @@ def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
     if config.transport == "mpi":
         return mpi.MpiComm(meter)
     if config.processes != here.size:
-        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
+        hint = f" HINT: SLURM_NTASKS is {here.size}: make it {config.processes}." if here.launcher == "slurm" else ""
+        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.{hint}")
     world.join(here, device, config.transport)
     return TorchComm(here.rank, here.size, meter)
 

@@ -73,7 +73,9 @@ class RunConfig(Settings):
     def resolved(self) -> RunConfig:
         """The same run with every default worked out. Refuses what does not go together."""
         default = "bucketed" if "mpi" in (self.transport, self.launcher) else "ddp"
-        strategy = self.strategy or ("local" if self.workers in (None, 1) and not self.servers else default)
+        says_where = self.nodes or self.workers_per_node or self.hosts
+        asked = self.workers or (self.default_workers if says_where else 1)
+        strategy = self.strategy or ("local" if asked == 1 and not self.servers else default)
         workers = self.workers or (1 if strategy == "local" else self.default_workers)
         if strategy == "local" and workers > 1:
             raise InputError(

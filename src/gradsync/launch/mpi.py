@@ -15,12 +15,11 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, died
-from gradsync.launch.processes import SHUTDOWN_SECONDS, WORKER, end_sessions, rank_environment
+from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop
 from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
 LOG = "mpiexec.log"
-LAST_WORDS = 60
 
 
 def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
@@ -59,10 +58,6 @@ class ProcessDied(Exception):
     """One of them: mpiexec does not say which."""
 
 
-def last_words(log: Path) -> str:
-    return " ".join(log.read_text(errors="replace").split()[-LAST_WORDS:]) or "it does not say why"
-
-
 # The mpich wheel otherwise listens on every interface it finds.
 LOOPBACK_ONLY = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
@@ -97,12 +92,3 @@ def outcome(code: int, log: str, told: bool) -> Outcome:
             died(-int(killed[1]) if killed else code).replace("the process", "one of the processes", 1)
         )
     )
-
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(SHUTDOWN_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -6,6 +6,7 @@ import logging
 import os
 import platform
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -18,6 +19,7 @@ from gradsync.record import log_file, rank_file, read_rows
 LOOPBACK = "127.0.0.1"
 WORKER = "gradsync.worker"  # what every rank runs, with the run folders as arguments
 SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
+LAST_WORDS = 60
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -100,3 +102,27 @@ def restored_signals() -> Iterator[None]:
     finally:
         for item, handler in before.items():
             signal.signal(item, handler)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """A Ctrl-C, perhaps the second, must not come in between: it arrives when the block has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(SHUTDOWN_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def last_words(log: Path, count: int = LAST_WORDS) -> str:
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return " ".join(text.split()[-count:]) or "it does not say why"
