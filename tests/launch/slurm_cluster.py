@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 
 CONF = """\
 ClusterName=test
+FirstJobId={first_job}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 SlurmUser=root
@@ -73,7 +75,9 @@ class SlurmCluster:
         self.conf = folder / "slurm.conf"
         host, ports = socket.gethostname().split(".")[0], free_ports(1 + NODES)
         nodes = [NODE.format(number=number, host=host, port=ports[number]) for number in range(1, 1 + NODES)]
-        self.conf.write_text(CONF.format(host=host, ports=ports, folder=folder, nodes="\n".join(nodes)))
+        first_job = random.randrange(1, 1_000_000)  # where ranks meet depends on it: two clusters on a host get along
+        facts = {"host": host, "ports": ports, "folder": folder, "first_job": first_job, "nodes": "\n".join(nodes)}
+        self.conf.write_text(CONF.format(**facts))
         (folder / "state").mkdir()
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))

@@ -14,7 +14,7 @@ from typing import Any
 from gradsync.config import RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.launch import independent, local, mpi, slurm
-from gradsync.launch.finish import finish, write_summary
+from gradsync.launch.finish import began, finish, write_summary
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import WORKER, signals_held
 from gradsync.launch.slurm_script import job_options
@@ -115,6 +115,8 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     except Exception as error:
         outcome = Outcome(failure=error)
     ended = time.time()
+    if resolved[0].launcher == "slurm":
+        begin = began(folders[0], begin)  # it may have waited in the queue for hours
     runs = []
     with signals_held():
         for config, folder in zip(configs, folders, strict=True):

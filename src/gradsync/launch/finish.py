@@ -8,14 +8,15 @@ from pathlib import Path
 from gradsync import config as configs
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.launch import slurm_end
 from gradsync.launch.outcome import Outcome, explain, lost_ranks
-from gradsync.record import Row, Run, model_file, rank_files, rank_rows, read_run, write_json
+from gradsync.record import Row, Run, model_file, rank_files, rank_rows, read_rows, read_run, write_json
 from gradsync.summary import LAST, first, of_kind, summarize
 from gradsync.values import counted
 
 
-class Ended(Exception):
-    """Some ranks, without a word."""
+class Killed(Exception):
+    """So it seems: a rank has left no last word."""
 
 
 def finish(folder: Path, anyway: bool = False) -> Run:
@@ -28,22 +29,31 @@ def finish(folder: Path, anyway: bool = False) -> Run:
     if missing and not anyway:
         raise InputError(
             f"{folder} has no record of {rank_names(missing)}: the run needs {len(everyone)}. "
-            "HINT: start it, or wait until it has ended."
+            "HINT: start it, or wait until it has ended; if it never came so far, add --anyway."
         )
+    ended = max((path.stat().st_mtime for path in rank_files(folder).values()), default=0.0)
+    outcome = slurm_end.told(folder) or told_by_ranks(everyone, anyway)
+    return write_summary(config, folder, outcome, began(folder, ended), ended)[0]
+
+
+def began(folder: Path, otherwise: float) -> float:
+    """When the first process of the run started, by their own records."""
+    starts = (next(read_rows(path), {}) for path in rank_files(folder).values())
+    return min((row["began"] for row in starts if "began" in row), default=otherwise)
+
+
+def told_by_ranks(everyone: list[list[Row]], anyway: bool) -> Outcome:
     failed = [rank for rank, rows in enumerate(everyone) if first(rows, "error")]
     silent = [rank for rank, rows in enumerate(everyone) if not (first(rows, "end") or first(rows, "error"))]
-    if silent and not failed and not anyway:
+    if failed or not silent:
+        return Outcome(exit_codes=dict.fromkeys(failed, 1))
+    if not anyway:
         raise InputError(
-            f"{rank_names(silent)} of {folder} has not ended. HINT: wait for the end of the run; if it was "
-            "killed, add --anyway."
+            f"there is no end yet in the record of {rank_names(silent)}. HINT: wait until the run has ended; "
+            "if it was killed, add --anyway."
         )
-    outcome = Outcome(exit_codes=dict.fromkeys(failed, 1))
-    if silent and not failed:
-        steps = max(len(of_kind(rows, "step")) for rows in everyone)
-        outcome = Outcome(failure=Ended(f"{rank_names(silent)} ended without a word after {counted(steps, 'step')}"))
-    begun = [row["began"] for rows in everyone if (row := first(rows, "start"))]
-    ended = max(path.stat().st_mtime for path in rank_files(folder).values())
-    return write_summary(config, folder, outcome, min(begun, default=ended), ended)[0]
+    steps = max(len(of_kind(rows, "step")) for rows in everyone)
+    return Outcome(failure=Killed(f"no end in the record of {rank_names(silent)} after {counted(steps, 'step')}"))
 
 
 def rank_names(ranks: Sequence[int]) -> str:

@@ -43,7 +43,8 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
             if mpiexec.poll() is None:
                 stop(mpiexec)
     if code and not rank_files(folder):
-        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(log)}"))
+        words = last_words(log.read_text(errors="replace"))
+        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {words}"))
     if code:
         end_sessions(folder, config.processes)
     told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))

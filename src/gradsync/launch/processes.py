@@ -114,15 +114,14 @@ def signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes], seconds: float = SHUTDOWN_SECONDS) -> None:
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(SHUTDOWN_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
-def last_words(log: Path, count: int = LAST_WORDS) -> str:
-    text = log.read_text(errors="replace") if log.exists() else ""
-    return " ".join(text.split()[-count:]) or "it does not say why"
+def last_words(text: str) -> str:
+    return " ".join(text.split()[-LAST_WORDS:]) or "it does not say why"

@@ -47,7 +47,7 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
     with signals_held():  # a job whose number we never learn could not be cancelled
         done = ask("sbatch", "--parsable", text=job_script(config, folders, module))
     if done.returncode:
-        words = " ".join(done.stderr.replace("sbatch: error: ", "").split())
+        words = "; ".join(line.removeprefix("sbatch: error: ") for line in done.stderr.splitlines())
         return Outcome(failure=JobRefused(f"Slurm refuses the job: {words or 'it does not say why'}"))
     job = done.stdout.strip().split(";")[0]  # perhaps followed by the cluster
     try:
@@ -140,5 +140,5 @@ def run_step(config: RunConfig, folders: Sequence[Path], module: str) -> Outcome
             code = step.wait()
         finally:
             if step.poll() is None:
-                stop(step)
+                stop(step, GONE_SECONDS)
     return outcome(os.environ["SLURM_JOB_ID"], "FAILED" if code else "COMPLETED", folders, config.processes)

@@ -45,8 +45,7 @@ class JobEnded(Exception):
 
 def outcome(job: str, state: str, folders: Sequence[Path], processes: int) -> Outcome:
     """What the end of the job means for the run it was at."""
-    log = folders[0] / "logs" / LOG
-    words = log.read_text(errors="replace") if log.exists() else ""
+    words = said(folders[0])
     begun = [folder for folder in folders if rank_files(folder)]
     if state in ("COMPLETED", FORGOTTEN):
         missing = unended(folders[-1], processes)
@@ -56,8 +55,24 @@ def outcome(job: str, state: str, folders: Sequence[Path], processes: int) -> Ou
     if state != "FAILED":
         return Outcome(failure=JobEnded(sentence(job, state, steps_done(begun[-1]) if begun else 0)))
     if not begun:
-        return Outcome(failure=JobEnded(f"the Slurm job {job} started nothing: {last_words(log)}"))
+        return Outcome(failure=JobEnded(f"the Slurm job {job} started nothing: {last_words(words)}"))
     return Outcome(exit_codes=exit_codes(words) or {0: 1})
+
+
+def told(folder: Path) -> Outcome | None:
+    """The same for a run whose job nobody has followed, where Slurm's words are enough."""
+    words = said(folder)
+    state, codes = cancelled(words), exit_codes(words)
+    if state:
+        number = re.search(r"(?:STEP|JOB) (\d+)", words)
+        return Outcome(failure=JobEnded(sentence(number[1] if number else "", state, steps_done(folder))))
+    return Outcome(exit_codes=codes) if codes else None
+
+
+def said(folder: Path) -> str:
+    """By Slurm and srun."""
+    log = folder / "logs" / LOG
+    return log.read_text(errors="replace") if log.exists() else ""
 
 
 def sentence(job: str, state: str, steps: int) -> str:
