@@ -36,7 +36,8 @@ def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
         if to_start:
             check_launcher(resolved)
     config = configs[0]
-    world.choose_device(config.device, world.World())
+    if to_start and config.resolved().launcher not in ("slurm", "torchrun"):  # a login node may have no GPU
+        world.choose_device(config.device, world.World())
     if config.loader_processes and not is_reference(config.data):
         raise InputError(
             f"--loader-processes is for your own Datasets: {config.data} is batched in memory and needs none."

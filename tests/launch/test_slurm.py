@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradsync.check import check
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch import slurm, start_of
@@ -120,6 +121,14 @@ def test_a_machine_without_slurm_is_refused_before_anything_starts(monkeypatch: 
         slurm.check(slurm_config(), {})
     with pytest.raises(InputError, match="needs srun"):
         slurm.check(slurm_config(), {"SLURM_JOB_ID": "7"})
+
+
+def test_the_nodes_may_have_what_this_machine_has_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    settings = {"model": "logistic", "device": "cuda", "workers": 2, "batch_size": 24}
+    check([RunConfig(**settings, launcher="slurm")], to_start=False)
+    with pytest.raises(InputError, match="no GPU here"):
+        check([RunConfig(**settings)])
 
 
 def test_who_failed_by_itself_is_told_from_who_was_ended():
