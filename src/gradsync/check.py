@@ -7,18 +7,24 @@ import importlib.util
 from torch import nn
 
 from gradsync import data, models, strategies, world
+from gradsync.cluster import lifecycle
 from gradsync.comm import TorchComm
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
+from gradsync.launch import slurm
 from gradsync.launch.mpi import find_mpiexec
+from gradsync.launch.torchrun import agent_options
 from gradsync.plugin import is_reference
 from gradsync.strategies.parameter_server import shards
 from gradsync.study.verify import Claim, ModelFacts, VerifyConfig
 
 
-def check(configs: list[RunConfig]) -> nn.Module:
-    """Builds once what every rank will build, and returns the model. The configs share it and the data."""
+def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
+    """Builds once what every rank will build, and returns the model. The configs share it and the data.
+
+    ``to_start``: from here; else somebody else starts the processes, perhaps elsewhere.
+    """
     for config in configs:
         resolved = config.resolved()
         assert resolved.strategy
@@ -30,10 +36,11 @@ def check(configs: list[RunConfig]) -> nn.Module:
         strategies.construct(
             resolved.strategy, TorchComm(size=resolved.processes), config.buffers, config.options, roles
         )
-        if resolved.launcher == "mpi":
-            check_mpi(resolved)
+        if to_start:
+            check_launcher(resolved)
     config = configs[0]
-    world.choose_device(config.device, world.World())
+    if to_start and config.resolved().launcher not in ("slurm", "torchrun"):  # a login node may have no GPU
+        world.choose_device(config.device, world.World())
     if config.loader_processes and not is_reference(config.data):
         raise InputError(
             f"--loader-processes is for your own Datasets: {config.data} is batched in memory and needs none."
@@ -61,17 +68,23 @@ def check(configs: list[RunConfig]) -> nn.Module:
     return model
 
 
-def check_mpi(config: RunConfig) -> None:
-    if importlib.util.find_spec("mpi4py") is None:
+def check_launcher(config: RunConfig) -> None:
+    if config.transport == "mpi" and importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
-    find_mpiexec(config.mpiexec)
+    if config.launcher == "mpi":
+        find_mpiexec(config.mpiexec)
+    if config.launcher == "slurm":
+        slurm.check(config)
+    if config.launcher == "torchrun":
+        agent_options(config.places)
+    if config.is_emulated and not config.cluster:
+        lifecycle.check(config)
 
 
 def check_probe(config: ProbeConfig) -> None:
     for run in config.runs():
         resolved = run.resolved()
-        if resolved.launcher == "mpi":
-            check_mpi(resolved)
+        check_launcher(resolved)
         if resolved.launcher == "local":  # else other machines decide
             here = world.World(size=resolved.processes, local_size=resolved.processes)
             world.choose_backend(here, world.choose_device(resolved.device, here), resolved.transport)

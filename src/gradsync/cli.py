@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Union
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Cluster, Compare, Data, Exec, Probe, Show, Trace, Train, Verify
+from gradsync.commands import Cluster, Compare, Data, Exec, Finish, Probe, Show, Trace, Train, Verify
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
 from gradsync.errors import InputError, signal_name
 from gradsync.record import PROBE_FILE, Run, is_probe, read_run
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
+
+SAME = {"--ntasks-per-node": "--workers-per-node"}  # Slurm's
 
 # Flags that take several values.
 OF_RUNS = ("--decay-epochs", "--hosts", "--sbatch")
@@ -62,7 +64,7 @@ def raise_terminated(*_: Any) -> NoReturn:
 def parse(argv: list[str]) -> Any:
     """Arguments to a command object; a --config file gives the defaults that flags then replace."""
     argv, words = command_for_node(argv)
-    argv = split_lists(join_options(argv))
+    argv = split_lists(join_options(renamed(argv)))
     commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
     file_options: dict[str, str] = {}
     if argv and argv[0] in commands and (file := config_file(argv)):
@@ -74,6 +76,7 @@ def parse(argv: list[str]) -> Any:
     parser = Union[  # noqa: UP007 - built at run time
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
+        Annotated[Finish, subcommand("finish")],
         Annotated[Verify, subcommand("verify")],
         Annotated[Probe, subcommand("probe")],
         Annotated[Show, subcommand("show")],
@@ -95,6 +98,15 @@ def command_for_node(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
         return argv, ()
     end = argv.index("--")
     return argv[:end], tuple(argv[end + 1 :])
+
+
+def renamed(argv: list[str]) -> list[str]:
+    """Other programs' names for the same."""
+    found = []
+    for item in argv:
+        name, equals, value = item.partition("=")
+        found.append(f"{SAME.get(name.replace('_', '-'), name)}{equals}{value}")
+    return found
 
 
 def join_options(argv: list[str]) -> list[str]:
@@ -164,10 +176,14 @@ def dispatch(command: Any) -> int:
 
         privilege.ensure()  # while there is one thread
         command.run = spec.filled(command.run)
+    if isinstance(command, Train) and command.print:
+        return print_start(command.run)
     if isinstance(command, Train):
         return train([command.run], command, many=False)
     if isinstance(command, Compare):
         return compare(command)
+    if isinstance(command, Finish):
+        return finish(command)
     if isinstance(command, Verify):
         return verify(command)
     if isinstance(command, Probe):
@@ -222,6 +238,23 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
             console.print(text, markup=False, soft_wrap=True)
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
     return max(exit_code(run) for run in runs)
+
+
+def print_start(config: RunConfig) -> int:
+    from gradsync.check import check
+    from gradsync.launch import printed
+
+    check([config], to_start=False)
+    print(printed(config), end="")
+    return 0
+
+
+def finish(command: Finish) -> int:
+    from gradsync.launch import finish
+
+    run = finish(command.run, command.anyway)
+    show(Show(runs=(run.folder,), json=command.json))
+    return exit_code(run)
 
 
 def exit_code(run: Run) -> int:

@@ -32,6 +32,23 @@ class Train:
     json: Json = False
     """Print the summary as JSON; everything else goes to stderr."""
 
+    print: FlagCreatePairsOff[bool] = False
+    """Start nothing: print what Slurm would be given, to use by hand, then gradsync finish."""
+
+
+@dataclass(kw_only=True)
+class Finish:
+    """Write the summary of a run that was started by hand, when its ranks have ended."""
+
+    run: Positional[Path]
+    """The run folder."""
+
+    anyway: FlagCreatePairsOff[bool] = False
+    """Also if ranks have not ended, because they were killed."""
+
+    json: Json = False
+    """Print the summary as JSON."""
+
 
 @dataclass(kw_only=True)
 class Compare:

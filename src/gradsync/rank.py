@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import psutil
 import torch
 
 from gradsync import config as configs
@@ -59,7 +60,7 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
     try:
         config = configs.load(folder / "config.json").resolved()
         if config.transport == "mpi":
-            mpi.check_world(config.processes)
+            mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         job(config, folder, here, log)
     except Exception as error:
         trace = "" if isinstance(error, expected_errors) else users_traceback(error)
@@ -85,7 +86,8 @@ def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
     if config.transport == "mpi":
         return mpi.MpiComm(meter)
     if config.processes != here.size:
-        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.")
+        hint = f" HINT: SLURM_NTASKS is {here.size}: make it {config.processes}." if here.launcher == "slurm" else ""
+        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.{hint}")
     world.join(here, device, config.transport)
     lifeline.tie(config.timeout)
     return TorchComm(here.rank, here.size, meter)
@@ -100,6 +102,7 @@ def place_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
         "kernel": here.kernel,
         "pid": os.getpid(),
+        "began": psutil.Process().create_time(),
         "device": str(device),
         "backend": world.choose_backend(here, device, config.transport),
         "threads": config.threads,

@@ -12,9 +12,13 @@ import psutil
 import torch
 import torch.distributed as dist
 
+from gradsync import slurm_step
 from gradsync.errors import InputError
 
-# launcher -> the names it gives to (rank, size, local rank, local size)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+# launcher -> the names it gives to (rank, size, local rank, local size). The first one that has given all of them
+# counts: mpiexec inside a Slurm job sets its own names beside Slurm's, srun --mpi=pmi2 only some of mpich's.
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     "mpich": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
@@ -24,6 +28,7 @@ NAMES = {
         "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
+    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", slurm_step.TASKS_HERE),
 }
 
 MPI_LAUNCHERS = ("mpich", "open mpi")
@@ -41,7 +46,7 @@ class World:
 
     @property
     def node(self) -> str:
-        return socket.gethostname()
+        return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
     @property
     def kernel(self) -> str:
@@ -63,16 +68,29 @@ class World:
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
     """The world this process was started in; alone if no launcher started it."""
-    for launcher, (rank, *others) in NAMES.items():
-        if rank in environment:
-            missing = [name for name in others if name not in environment]
-            if missing:
-                raise InputError(
-                    f"{rank} is set but {', '.join(missing)} is not: start the processes with {launcher}."
-                )
-            own_rank, size, local_rank, local_size = (int(environment[name]) for name in (rank, *others))
-            return World(own_rank, size, local_rank, local_size, launcher)
+    known = slurm_step.with_tasks_here(environment)
+    for launcher, names in NAMES.items():
+        if all(name in known for name in names):
+            rank, size, local_rank, local_size = (int(known[name]) for name in names)
+            return World(rank, size, local_rank, local_size, launcher)
+    if "RANK" in known and "WORLD_SIZE" in known:
+        return plain(known)
+    for launcher, (name, *others) in NAMES.items():
+        missing = ", ".join(other for other in others if other not in known)
+        if name in known:
+            raise InputError(f"{name} is set but {missing} is not: start the processes with {launcher}.")
     return World()
+
+
+def plain(environment: Mapping[str, str]) -> World:
+    """Somebody has set rank and size alone: all on one host if they meet on loopback, else one on each."""
+    rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+    local = (rank, size) if environment.get("MASTER_ADDR") in LOOPBACK else (0, 1)
+    local_rank, local_size = (
+        int(environment.get(name, default))
+        for name, default in zip(("LOCAL_RANK", "LOCAL_WORLD_SIZE"), local, strict=True)
+    )
+    return World(rank, size, local_rank, local_size, "environment")
 
 
 def current() -> World:
@@ -107,6 +125,8 @@ def join(world: World, device: torch.device, asked: str = "auto") -> bool:
     backend = choose_backend(world, device, asked)
     if backend is None or dist.is_initialized():
         return False
+    if world.launcher == "slurm" and not {"MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
+        os.environ.update(slurm_step.meeting_place(os.environ))
     if found := interface_towards(os.environ.get("MASTER_ADDR", "")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", found)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", found)

@@ -70,9 +70,9 @@ def test_a_name_that_cannot_be_one(name: str):
 @pytest.mark.usefixtures("own_state")
 def test_unknown_names_list_the_known_ones():
     make()
-    with pytest.raises(InputError, match="unknown cluster 'lap'. Did you mean lab"):
+    with pytest.raises(InputError, match=r"unknown cluster 'lap'. Did you mean lab"):
         spec.find("lap")
-    with pytest.raises(InputError, match="unknown node of lab: 'node3'. Did you mean node"):
+    with pytest.raises(InputError, match=r"unknown node of lab: 'node3'. Did you mean node"):
         spec.find("lab").number("node3")
 
 

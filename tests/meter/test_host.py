@@ -35,7 +35,7 @@ def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
             log.write("step", step=step, begin=0.0, seconds=1.0)
         log.write("step", step=3, begin=1e12, seconds=1.0)  # after the last sample: not in the count
     rows = rank_rows(tmp_path, 1)[0]
-    assert [row["kind"] for row in rows] == ["start", "host", "step", "step", "step", "host"]
+    assert [row["kind"] for row in rows] == ["start", "links", "host", "step", "step", "step", "host", "links"]
     found = figures(rows)
     assert found["network"] == {
         "sent_bytes": 210,

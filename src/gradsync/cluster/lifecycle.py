@@ -23,11 +23,7 @@ _numbers = count(1)
 
 def up(name: str, asked: Shape) -> Cluster:
     """What cannot be had is refused before anything is made; what fails halfway is taken away again."""
-    asked.check_shape()
-    privilege.ensure()
-    chosen = groups.choose(asked)
-    if asked.latency:
-        check_netem()
+    chosen = check(asked)
     cluster = spec.make(name, asked)
     folders = {item.name: item.parent / f"{PREFIX}{name}" for item in chosen}
     cluster = replace(cluster, groups=tuple(sorted({str(folder) for folder in folders.values()})))
@@ -45,6 +41,16 @@ def up(name: str, asked: Shape) -> Cluster:
         down(cluster)
         raise
     return cluster
+
+
+def check(asked: Shape) -> list[groups.Controller]:
+    """Refuse what this host cannot give. Tells which controllers it takes."""
+    asked.check_shape()
+    privilege.ensure()
+    chosen = groups.choose(asked)
+    if asked.latency:
+        check_netem()
+    return chosen
 
 
 def check_netem() -> None:
@@ -119,7 +125,11 @@ def for_run(asked: Placement) -> Iterator[Cluster]:
     try:
         yield cluster
     finally:
-        down(cluster)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+        try:
+            down(cluster)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def remove_abandoned() -> None:

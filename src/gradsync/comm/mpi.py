@@ -44,19 +44,24 @@ def background() -> tuple[Background, Any]:
     return Background("mpi"), mpi().COMM_WORLD.Dup()
 
 
-def check_world(expected: int) -> None:
+def check_world(expected: int, started_by: str = "mpiexec") -> None:
     """mpiexec of one MPI and library of another: every process finds itself alone."""
     size = mpi().COMM_WORLD.Get_size()
     if size == expected:
         return
     library = mpi().Get_library_version().splitlines()[0].strip()
+    if size == 1 and started_by == "srun":
+        raise InputError(
+            f"the run is for {expected} processes, but this one finds itself alone in its MPI world: srun does not "
+            f"speak with the library mpi4py has loaded ({library}). HINT: srun --mpi=pmi2."
+        )
     if size == 1:
         raise InputError(
             f"the run is for {expected} processes, but this one finds itself alone in its MPI world: mpiexec belongs "
             f"to another MPI than the library mpi4py has loaded ({library}). HINT: use the mpiexec of that library, "
             "for instance --mpiexec with the one beside your python."
         )
-    raise InputError(f"the run is for {expected} processes, but mpiexec started {size}.")
+    raise InputError(f"the run is for {expected} processes, but {started_by} started {size}.")
 
 
 class MpiComm(Comm):

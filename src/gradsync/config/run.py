@@ -73,9 +73,9 @@ class RunConfig(Settings):
     def resolved(self) -> RunConfig:
         """The same run with every default worked out. Refuses what does not go together."""
         default = "bucketed" if "mpi" in (self.transport, self.launcher) else "ddp"
-        told_how_many = self.nodes or self.hosts or self.workers_per_node
-        alone = self.workers == 1 or (self.workers is None and not told_how_many)
-        strategy = self.strategy or ("local" if alone and not self.servers else default)
+        says_where = self.nodes or self.workers_per_node or self.hosts
+        asked = self.workers or (self.default_workers if says_where else 1)
+        strategy = self.strategy or ("local" if asked == 1 and not self.servers else default)
         workers = self.workers or (1 if strategy == "local" else self.default_workers)
         if strategy == "local" and workers > 1:
             raise InputError(
@@ -96,7 +96,9 @@ class RunConfig(Settings):
             launcher=self.resolved_launcher,
             transport=self.resolved_transport(strategy),
             device="cpu" if "mpi" in (self.transport, self.launcher) and self.device == "auto" else self.device,
-            nodes=nodes,
+            nodes=nodes
+            if self.is_emulated or self.hosts or self.launcher == "slurm"
+            else None,  # no nodes but this one
             workers_per_node=workers_per_node,
             batch_size=batch_size,
             batch_per_worker=None,
@@ -123,7 +125,8 @@ class RunConfig(Settings):
         each = self.workers_per_node
         nodes = self.nodes or len(self.hosts)
         if not nodes:
-            nodes = ceil(trainers / (each or 1)) if each or self.is_emulated else 1
+            nodes = ceil(trainers / (each or 1)) if self.is_emulated or (each and self.launcher == "slurm") else 1
+            each = each if nodes > 1 else None
         each = each or ceil(trainers / nodes)
         if trainers > nodes * each:
             raise InputError(
@@ -206,9 +209,10 @@ class RunConfig(Settings):
     @property
     def places(self) -> list[int]:
         """For every rank the node it is on, from 0: worker after worker, then servers on free nodes if there are."""
-        assert self.nodes and self.workers_per_node
+        assert self.workers_per_node
+        nodes = self.nodes or 1
         workers = [rank // self.workers_per_node for rank in range(self.trainers)]
-        free = list(range(max(workers) + 1, self.nodes)) or list(range(self.nodes))
+        free = list(range(max(workers) + 1, nodes)) or list(range(nodes))
         return workers + [free[n % len(free)] for n in range(self.processes - self.trainers)]
 
     @property

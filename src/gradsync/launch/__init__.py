@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from gradsync.cluster import spec
 from gradsync.config import Placement, RunConfig
-from gradsync.errors import signal_name
-from gradsync.launch import independent, local, mpi, torchrun
-from gradsync.launch.outcome import Outcome, explain, lost_ranks
-from gradsync.launch.processes import WORKER
-from gradsync.record import Row, Run, create_folder, model_file, rank_files, rank_rows, write_json
-from gradsync.summary import LAST, summarize
+from gradsync.errors import InputError, signal_name
+from gradsync.launch import independent, local, mpi, slurm, torchrun
+from gradsync.launch.finish import began, finish, write_summary
+from gradsync.launch.outcome import Outcome
+from gradsync.launch.processes import WORKER, signals_held
+from gradsync.record import Run, create_folder, rank_files, write_json
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["Watch", "run", "run_in_turn", "signals_held", "start"]
+__all__ = ["Watch", "finish", "printed", "run", "run_in_turn", "signals_held", "start"]
 
 
 def unwatched(*_: Path) -> AbstractContextManager[None]:
@@ -44,9 +44,7 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
     The runs after one that fails get new processes; after an interruption there are none.
     """
     configs = [spec.filled(config) for config in configs]
-    folders = [create_folder(Path(config.out), folder_name(config.resolved())) for config in configs]
-    for config, folder in zip(configs, folders, strict=True):
-        write_json(folder / "config.json", config.to_dict())
+    folders = [new_folder(config) for config in configs]
     runs: list[Run] = []
     while len(runs) < len(configs):
         _, group = next(groupby(configs[len(runs) :], lambda config: start_of(config.resolved())))
@@ -59,13 +57,20 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
     return runs
 
 
+def new_folder(config: RunConfig) -> Path:
+    """A run folder with the config in it, ready for the ranks."""
+    folder = create_folder(Path(config.out), folder_name(config.resolved()))
+    write_json(folder / "config.json", config.to_dict())
+    return folder
+
+
 def start_of(config: RunConfig) -> tuple[Any, ...]:
     """Two runs for which this is the same can be made by the same processes."""
     here = (launcher(config), config.processes, config.mpiexec)
     if config.launcher == "local" and not config.is_emulated:
         return here
     placement = (getattr(config, item.name) for item in fields(Placement))
-    return (*here, *config.places, config.inject, *placement)
+    return (*here, *config.places, config.inject, config.transport, config.threads, *placement)
 
 
 Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
@@ -73,11 +78,30 @@ Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
 
 
 def launcher(config: RunConfig) -> Launch:
+    return engine(config).launch
+
+
+def engine(config: RunConfig) -> ModuleType:
+    """It has a ``launch``, and a ``text`` if what it does can be done by hand."""
+    if config.launcher == "slurm":
+        return slurm
     if config.launcher == "mpi":
-        return mpi.launch
+        return mpi
     if config.servers and not config.hosts:
-        return independent.launch
-    return torchrun.launch if config.is_emulated or config.hosts else local.launch
+        return independent
+    return torchrun if config.is_emulated or config.hosts else local
+
+
+def printed(config: RunConfig) -> str:
+    """What starts the run, to be used by hand; its folder is there and waits."""
+    resolved = config.resolved()
+    text = getattr(engine(resolved), "text", None)
+    if text is None:
+        raise InputError(
+            f"--print shows what another program is given to start a run, and --launcher {resolved.launcher} needs "
+            "none. HINT: leave out --print, or choose a --launcher for a cluster."
+        )
+    return text(resolved, new_folder(config), WORKER)
 
 
 def forget(folder: Path) -> None:
@@ -103,44 +127,18 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     begin = time.time()
     outcome = start(resolved[0], folders, WORKER, watch)
     ended = time.time()
+    if resolved[0].launcher == "slurm":
+        begin = began(folders[0], begin)  # it may have waited in the queue for hours
     runs = []
     with signals_held():
-        for config, run_config, folder in zip(configs, resolved, folders, strict=True):
-            everyone = rank_rows(folder, run_config.processes, stamps_until=LAST)
-            ends = {n: row["time"] for n, rows in enumerate(everyone) for row in rows if row["kind"] == "end"}
+        for config, folder in zip(configs, folders, strict=True):
             others_to_come = folder != folders[-1]
-            completed = len(ends) + len(outcome.lost) == len(everyone) and (others_to_come or outcome.went_well)
-            end = max(ends.values()) if completed else ended
-            reason = None if completed else explain(outcome, everyone, folder)
-            summary = summarize(run_config, everyone, reason, end - begin, lost_ranks(outcome, everyone))
-            keep_newest_model(folder, everyone)
-            write_json(folder / "summary.json", summary)
-            runs.append(Run(folder, config.to_dict(), summary))
-            if not completed:
+            run, end = write_summary(config, folder, outcome, begin, ended, others_to_come)
+            runs.append(run)
+            if run.status != "completed":
                 break
             begin = end
     return runs
-
-
-def keep_newest_model(folder: Path, ranks: Sequence[Sequence[Row]]) -> None:
-    """Workers of a server each leave the model they had; the run's is that of the one that saw the most updates."""
-    seen = {rank: max((row.get("update", 0) for row in rows), default=0) for rank, rows in enumerate(ranks)}
-    left = [rank for rank in sorted(seen, key=lambda rank: -seen[rank]) if model_file(folder, rank).exists()]
-    for number, rank in enumerate(left):
-        if number == 0:
-            model_file(folder, rank).replace(model_file(folder))
-        else:
-            model_file(folder, rank).unlink()
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """A second Ctrl-C must not cost the record of the run: it arrives when the block has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def folder_name(config: RunConfig) -> str:

@@ -58,7 +58,8 @@ def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environme
             if mpiexec.poll() is None:
                 stop_all([mpiexec])
     if code and not rank_files(folder) and not config.hosts:
-        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(log)}"))
+        words = last_words(log.read_text(errors="replace"))
+        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {words}"))
     if code and not config.hosts:
         end_sessions(folder, config.processes)
     told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))
@@ -95,7 +96,9 @@ def command(
 
 def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
     """The command that starts all of it, to be given by hand on a machine that reaches the hosts."""
-    return shlex.join(command(config, [folder], module, config.hosts))
+    settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
+    after = f"# When it has ended: gradsync finish {shlex.quote(str(folder.absolute()))}"
+    return f"{settings} {shlex.join(command(config, [folder], module, config.hosts))}\n{after}"
 
 
 def find_mpiexec(asked: str | None) -> list[str]:

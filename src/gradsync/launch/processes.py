@@ -59,12 +59,12 @@ def end_sessions(folder: Path, processes: int) -> None:
                 os.killpg(row["pid"], signal.SIGKILL)
 
 
-def stop_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Ask them to end, and kill those that do not."""
+def stop_all(processes: Iterable[subprocess.Popen[bytes]], seconds: float = SHUTDOWN_SECONDS + 1) -> None:
+    """Ask them to end, and kill those that do not: by default after a little longer than they give their own."""
     processes = list(processes)
     for process in processes:
         process.terminate()
-    until = time.monotonic() + SHUTDOWN_SECONDS + 1  # they in turn give their own processes as long
+    until = time.monotonic() + seconds
     for process in processes:
         try:
             process.wait(max(0.0, until - time.monotonic()))
@@ -73,9 +73,9 @@ def stop_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def last_words(log: Path) -> str:
+def last_words(text: str) -> str:
     """The end of what a starter of processes has said."""
-    return " ".join(log.read_text(errors="replace").split()[-LAST_WORDS:]) or "it does not say why"
+    return " ".join(text.split()[-LAST_WORDS:]) or "it does not say why"
 
 
 def rank_environment(config: RunConfig) -> dict[str, str]:
@@ -122,3 +122,13 @@ def restored_signals() -> Iterator[None]:
     finally:
         for item, handler in before.items():
             signal.signal(item, handler)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """A Ctrl-C, perhaps the second, must not come in between: it arrives when the block has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

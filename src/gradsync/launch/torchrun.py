@@ -14,7 +14,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop_all
-from gradsync.launch.reach import HostUnreachable, Reach, reached
+from gradsync.launch.reach import HostUnreachable, Reach, Ssh, reached
 
 POLL_SECONDS = 0.1
 LAST_WORDS_SECONDS = 5.0  # for the others to see that one is lost, and write it down
@@ -71,15 +71,20 @@ def agent_options(places: Sequence[int]) -> list[list[str]]:
 
 
 def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
-    """The commands for every host, to be given there by hand."""
+    """The commands for every host, to be given there by hand, all at about the same time."""
+    if not config.hosts:
+        raise InputError("--print shows what is started on real hosts: name them with --hosts a,b,c,d.")
+    nodes = Ssh(config)
+    meeting = [f"--master-addr={nodes.addresses[0]}", f"--master-port={nodes.free_port()}"]
+    program = ["-m", module, str(folder.absolute())]
+    settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
     lines = []
-    with reached(config) as nodes:
-        port = nodes.free_port()
-        for node, words in enumerate(agent_options(config.places)):
-            settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
-            torchrun = ["torchrun", *words, f"--master-addr={nodes.addresses[0]}", f"--master-port={port}"]
-            lines += [f"# on {nodes.names[node]}", f"{settings} {shlex.join([*torchrun, '-m', module, str(folder)])}"]
-    return "\n".join(lines)
+    for name, options in zip(nodes.names, agent_options(config.places), strict=False):
+        lines += [f"# on {name}:", f"{settings} {shlex.join(['torchrun', *options, *meeting, *program])}"]
+    after = (
+        f"# the folder must be the same on every host. When all have ended: gradsync finish {shlex.quote(program[2])}"
+    )
+    return "\n".join([*lines, after])
 
 
 def agent_log(folder: Path, node: int) -> Path:
@@ -119,4 +124,4 @@ def outcome(names: Sequence[str], exit_codes: Sequence[int], logs: Sequence[Path
     if failed:
         return Outcome(exit_codes=failed)
     node = next(number for number, code in enumerate(exit_codes) if code)
-    return Outcome(failure=AgentFailed(f"torchrun on {names[node]} failed: {last_words(logs[node])}"))
+    return Outcome(failure=AgentFailed(f"torchrun on {names[node]} failed: {last_words(reports[node])}"))
