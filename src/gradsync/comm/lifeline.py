@@ -2,6 +2,8 @@
 
 The kernel watches: it asks idle connections whether the other end is there, and gives up on one that has not answered
 for so many seconds. A peer that only computes for long answers, so that it may take its time.
+
+A thread notes now and then who does not answer: when a connection has ended, the kernel no longer tells why.
 """
 
 from __future__ import annotations
@@ -10,21 +12,26 @@ import os
 import re
 import socket
 import sys
+import threading
+import time
 from contextlib import suppress
 
 from gradsync.meter.connections import Connections, own_sockets
 
 ADDRESS = re.compile(r"\[([0-9a-f.:]+)\]:\d+")  # as gloo names its peers
+LOOKS = 8  # while the kernel waits for an answer
+_sightings: dict[str, float] = {}  # address -> when it was last seen not to answer
+_watching = threading.Lock()
 
 
 def tie(seconds: float) -> None:
     """Every TCP connection this process has now ends after this time without an answer (Linux)."""
     if sys.platform != "linux":
         return
-    ask_every = max(1, int(seconds / 8))
+    every = max(1, int(seconds / LOOKS))
     options = {
-        socket.TCP_KEEPIDLE: max(1, int(seconds / 4)),
-        socket.TCP_KEEPINTVL: ask_every,
+        socket.TCP_KEEPIDLE: every,
+        socket.TCP_KEEPINTVL: every,
         socket.TCP_KEEPCNT: 127,  # TCP_USER_TIMEOUT decides
         socket.TCP_USER_TIMEOUT: int(seconds * 1000),
     }
@@ -34,13 +41,28 @@ def tie(seconds: float) -> None:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 for option, value in options.items():
                     end.setsockopt(socket.IPPROTO_TCP, option, value)
+    if _watching.acquire(blocking=False):  # one is enough for all the runs of this process
+        threading.Thread(target=watch, args=[every], name="lifeline", daemon=True).start()
 
 
-def silent_peers(message: str) -> list[str]:
-    """Addresses that do not answer: of the connection whose end this message tells, and of those still open."""
-    found = set(ADDRESS.findall(message)) if "timed out" in message.lower() else set()
+def watch(every: float) -> None:
     with suppress(Exception):  # the sentence is poorer without, that is all
         connections = Connections()
-        found |= {item.peer for item in connections.look() if item.silent}
+        while True:
+            look(connections)
+            time.sleep(every)
+
+
+def look(connections: Connections) -> None:
+    _sightings.update((item.peer, time.monotonic()) for item in connections.look() if item.silent)
+
+
+def silent_peers(message: str, seconds: float) -> list[str]:
+    """Addresses that have not answered lately: of the connection whose end this message tells, and of others."""
+    found = set(ADDRESS.findall(message)) if "timed out" in message.lower() else set()
+    with suppress(Exception):
+        connections = Connections()
+        look(connections)
         connections.close()
-    return sorted(found)
+    recently = time.monotonic() - 3 * max(1.0, seconds / LOOKS)
+    return sorted(found | {peer for peer, seen in _sightings.items() if seen >= recently})
