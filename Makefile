@@ -21,6 +21,7 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/strategies.py
 	$(BIN)/python benchmarks/partial_reads.py
+	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/data_share.py
 	$(BIN)/python benchmarks/malloc.py
 	$(BIN)/python benchmarks/memory_format.py

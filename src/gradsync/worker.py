@@ -99,7 +99,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     if clock:
         log.write("clock", **asdict(clock))
-    sampler = HostSampler(log, counter, device, here.cpu_stat) if config.measure else None
+    sampler = HostSampler(log, counter, device) if config.measure else None
 
     def note(kind: str, **values: Any) -> None:
         log.write(kind, **values)
@@ -173,6 +173,7 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "model": config.model,
         "data": config.data,
         "batch_size": config.batch_size,
+        "core_share": config.core_share,
     }
 
 

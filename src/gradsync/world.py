@@ -59,12 +59,6 @@ class World:
         """The network interface this node has for messages alone, as an emulated one has."""
         return os.environ.get("GRADSYNC_INTERFACE")
 
-    @property
-    def cpu_stat(self) -> Path | None:
-        """Where the share of the cores of this node is accounted, if it has only a share."""
-        folder = os.environ.get("GRADSYNC_CPU_GROUP")
-        return Path(folder) / self.node / "cpu.stat" if folder else None
-
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
     """The world this process was started in; alone if no launcher started it."""

@@ -30,19 +30,17 @@ def enter(cluster: Cluster, node: str) -> None:
     socket.sethostname(node)
     namespaces.cover(Path("/etc/hosts"), spec.hosts_file(cluster.name))
     namespaces.cover(Path("/etc/resolv.conf"), Path(os.devnull))  # looking a name up elsewhere would take ten seconds
-    os.environ.update(environment(cluster, node))
+    os.environ.update(environment())
 
 
-def environment(cluster: Cluster, node: str) -> dict[str, str]:
-    """Which interface messages take, for all who ask; and where the node's share of the cores is accounted."""
-    with_share = [folder for folder in cluster.groups if (Path(folder) / node / "cpu.stat").exists()]
+def environment() -> dict[str, str]:
+    """Which interface messages take, for all who ask."""
     return {
         "GLOO_SOCKET_IFNAME": INTERFACE,
         "NCCL_SOCKET_IFNAME": INTERFACE,
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": INTERFACE,
         "GRADSYNC_INTERFACE": INTERFACE,
-        **({"GRADSYNC_CPU_GROUP": with_share[0]} if with_share and cluster.shape.cpus else {}),
     }
 
 

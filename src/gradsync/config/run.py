@@ -229,6 +229,12 @@ class RunConfig(Settings):
         return self.workers - int(needed) if self.strategy == "ps-sync" and needed.isdigit() else 0
 
     @property
+    def core_share(self) -> float | None:
+        """What an emulated node lets a compute thread have of a core; None: all of it."""
+        assert self.threads and self.workers_per_node
+        return None if self.cpus is None else min(1.0, self.cpus / (self.threads * self.workers_per_node))
+
+    @property
     def lr_factor(self) -> float:
         assert self.workers
         return {"linear": float(self.workers), "sqrt": self.workers**0.5}.get(self.lr_scaling or "none", 1.0)

@@ -18,8 +18,7 @@ def figures(rows: list[Row]) -> dict[str, Any]:
         "network": network(rows, host),
         "payload": payload(rows),
         "cpu_percent": percent(host, "cpu_seconds"),
-        "run_delay_percent": without_core(host),
-        "throttled_percent": percent(host, "throttled_seconds"),
+        "run_delay_percent": without_core(rows, host),
         "memory_bytes": host[-1]["memory_bytes"] if host else None,
         "peak_memory_bytes": host[-1]["peak_memory_bytes"] if host else None,
         "clock": [{name: row[name] for name in ("time", "offset", "bound")} for row in clocks],
@@ -84,10 +83,14 @@ def percent(host: list[Row], name: str) -> float | None:
     return None if growth is None else growth * 100
 
 
-def without_core(host: list[Row]) -> float | None:
-    """Ready, with something left of its node's share if that is limited, and yet not running."""
-    waited, held_back = percent(host, "run_delay_seconds"), percent(host, "throttled_seconds")
-    return waited if waited is None or held_back is None else max(0.0, waited - held_back)
+def without_core(rows: list[Row], host: list[Row]) -> float | None:
+    """Ready but not running, in percent of the time; on a node with a share of the cores, as far as that share would
+    have let it run: a node with half a core that runs half of the time it wants to lacks nothing."""
+    ran, waited = percent(host, "run_seconds"), percent(host, "run_delay_seconds")
+    share = next((row.get("core_share") for row in rows if row["kind"] == "start"), None)
+    if waited is None or ran is None or share is None:
+        return waited
+    return max(0.0, share * (ran + waited) - ran)
 
 
 def rate(before: Row, after: Row, name: str) -> float | None:

@@ -24,11 +24,8 @@ KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 class HostSampler:
     """A context: the first sample when it is entered, the last when it is left, others in between."""
 
-    def __init__(
-        self, log: RankLog, counter: Counter | None, device: torch.device, cpu_stat: Path | None = None
-    ) -> None:
+    def __init__(self, log: RankLog, counter: Counter | None, device: torch.device) -> None:
         self._log = log
-        self._cpu_stat = cpu_stat
         self._counter = counter
         self._device = device
         self._process = psutil.Process()
@@ -80,29 +77,20 @@ class HostSampler:
             "cpu_seconds": sum(self._process.cpu_times()[:2]),
             "memory_bytes": memory,
             "peak_memory_bytes": max(memory, peak),  # the kernel keeps the two counts a little apart
-            "run_delay_seconds": run_delay(),
-            "throttled_seconds": throttled(self._cpu_stat) if self._cpu_stat else None,
+            **scheduled(),
             "sent_bytes": counts.sent if counts else None,
             "received_bytes": counts.received if counts else None,
             **gpu(self._device),
         }
 
 
-def run_delay() -> float | None:
-    """Seconds the training thread was ready to run but had no core, since it started (Linux)."""
+def scheduled() -> dict[str, float | None]:
+    """Seconds the training thread ran, and was ready to run but did not, since it started (Linux)."""
     try:
-        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def throttled(cpu_stat: Path) -> float | None:
-    """Seconds the node was held back for having used up its share of the cores, as its control group tells."""
-    with suppress(OSError, ValueError, KeyError):
-        values = dict(line.split() for line in cpu_stat.read_text().splitlines())
-        in_microseconds = "throttled_usec" in values
-        return int(values["throttled_usec"]) / 1e6 if in_microseconds else int(values["throttled_time"]) / 1e9
-    return None
+        ran, waited, *_ = map(int, Path("/proc/self/schedstat").read_text().split())
+    except (OSError, ValueError):
+        return {"run_seconds": None, "run_delay_seconds": None}
+    return {"run_seconds": ran / 1e9, "run_delay_seconds": waited / 1e9}
 
 
 def gpu(device: torch.device) -> dict[str, Any]:

@@ -32,9 +32,7 @@ class Straggler:
 
     def __str__(self) -> str:
         if self.cause == LINK:
-            return (
-                f"rank {self.rank} is behind a slow link, which takes {self.seconds * 1e3:.0f} ms a step; cause: link"
-            )
+            return f"rank {self.rank} is behind a slow link, by {self.seconds * 1e3:.0f} ms a step; cause: link"
         return (
             f"rank {self.rank} arrives last in {self.late_steps} of {self.steps} steps, "
             f"by {self.seconds * 1e3:.0f} ms; cause: {self.cause}"

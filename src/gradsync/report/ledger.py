@@ -183,7 +183,8 @@ def measured(run: Run) -> dict[str, Any] | None:
 
 
 def by_strategy(runs: Sequence[Run]) -> Group | None:
-    """Time as the mean over the ranks of each run; bytes of ranks 0 and 1, as rank 0 may have a part of its own.
+    """Time as the mean over the ranks of each run; bytes of every node, or on one machine of ranks 0 and 1, as rank 0
+    may have a part of its own.
 
     A single run is shown rank by rank instead.
     """
@@ -196,9 +197,14 @@ def by_strategy(runs: Sequence[Run]) -> Group | None:
     named = [(name_of(figures, found), figures) for figures in found]
     title = "Where the time of a step went, in ms (mean of steps 2 to 40 and of all ranks)"
     time = time_table(named, title)
+    on_nodes = any(figures.get("nodes", 1) > 1 for figures in found)
     host = host_table(
-        [(f"{name} · {rank['rank']}", rank) for name, figures in named for rank in figures["ranks"][:2]],
-        "strategy · rank",
+        [
+            (f"{name} · {rank['node'] if on_nodes else rank['rank']}", rank)
+            for name, figures in named
+            for rank in (figures["ranks"] if on_nodes else figures["ranks"][:2])
+        ],
+        f"strategy · {'node' if on_nodes else 'rank'}",
     )
     return Group(time, Text(), host, *(note(figures) for figures in found if figures["straggler"]))
 
