@@ -9,8 +9,10 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 demo: $(VENV)/.runtime
 	$(BIN)/gradsync compare
 
+# Most tests wait for processes to start: two at a time. Then, one by one, those that must have the machine for themselves.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not alone' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m alone
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

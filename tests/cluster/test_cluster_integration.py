@@ -19,7 +19,7 @@ from gradsync.cluster.spec import Cluster
 from gradsync.config import Shape
 from gradsync.errors import InputError
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.record import rank_file, read_rows
 
+pytestmark = pytest.mark.alone  # within so many seconds
+
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Started]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from started import Started, alive, wait_until
 
+pytestmark = pytest.mark.alone  # within so many seconds
+
 STEPS = 150
 SLOW = ["--steps", str(STEPS), "--inject", "rank=1,where=data,ms=20"]  # the one that will be killed
 SERVER = 3  # the rank after the workers

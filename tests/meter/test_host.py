@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from gradsync.meter import host
@@ -55,7 +56,7 @@ def test_a_sample_that_fails_is_left_out_and_training_goes_on(tmp_path: Path):
     log = RankLog(tmp_path, 0)
     with HostSampler(log, Fixed(), torch.device("cpu")):
         log.write("step", step=1)
-    assert [row["kind"] for row in rank_rows(tmp_path, 1)[0]] == ["step"]
+    assert [row["kind"] for row in rank_rows(tmp_path, 1)[0]] == ["links", "step", "links"]
 
 
 def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
@@ -65,11 +66,28 @@ def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
     with sampler:
         while len(rank_rows(tmp_path, 1)[0]) < 5:
             pass
-    rows = rank_rows(tmp_path, 1)[0]
+    rows = [row for row in rank_rows(tmp_path, 1)[0] if row["kind"] == "host"]
     times = [row["time"] for row in rows]
     assert times == sorted(times)
     assert all(row["sent_bytes"] is None for row in rows)
     assert figures(rows)["network"] is None
+
+
+def test_a_node_with_half_a_core_lacks_nothing_while_it_runs_half_of_the_time():
+    start = {"kind": "start", "core_share": 0.5, "setup_payload": []}
+    before = {"kind": "host", "time": 0.0, "run_seconds": 1.0, "run_delay_seconds": 2.0, "sent_bytes": None}
+    usage = {"cpu_seconds": 0.0, "memory_bytes": 1, "peak_memory_bytes": 1}
+
+    def lacking(ran: float, waited: float, share: float | None = 0.5) -> float | None:
+        after = before | {"time": 10.0, "run_seconds": 1.0 + ran, "run_delay_seconds": 2.0 + waited}
+        rows = [start | {"core_share": share}, before | usage, after | usage]
+        return figures(rows)["run_delay_percent"]
+
+    assert lacking(5.0, 5.0) == pytest.approx(0)  # it wanted all the time, and had its half
+    assert lacking(2.0, 2.0) == pytest.approx(0)  # it waited for messages in between
+    assert lacking(3.0, 7.0) == pytest.approx(20)  # its share was 5 s
+    assert lacking(9.0, 1.0) == 0
+    assert lacking(3.0, 7.0, share=None) == pytest.approx(70)
 
 
 def test_a_rate_is_growth_per_second_where_both_samples_have_the_count():

@@ -18,6 +18,8 @@ from gradsync.meter.trace import trace
 from gradsync.record import Run, rank_files, rank_rows
 from gradsync.strategies import STRATEGIES
 
+pytestmark = pytest.mark.alone
+
 SYNCHRONOUS = [name for name in STRATEGIES if name not in ("local", "none", *WITH_SERVERS, *ONE_PROCESS)]
 SERVED = ["ps-sync", "ps-async"]
 OVERLAPPING = {"ddp", "bucketed"}

@@ -81,10 +81,11 @@ def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
     lines = []
     for name, options in zip(nodes.names, agent_options(config.places), strict=False):
         lines += [f"# on {name}:", f"{settings} {shlex.join(['torchrun', *options, *meeting, *program])}"]
-    after = (
-        f"# the folder must be the same on every host. When all have ended: gradsync finish {shlex.quote(program[2])}"
-    )
-    return "\n".join([*lines, after])
+    after = [
+        "# The folder must be the same on every host. When all have ended:",
+        f"gradsync finish {shlex.quote(program[2])}",
+    ]
+    return "\n".join([*lines, *after])
 
 
 def agent_log(folder: Path, node: int) -> Path:
