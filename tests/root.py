@@ -21,9 +21,10 @@ needs_cpu_shares = pytest.mark.skipif(
 
 def left_behind() -> list[str]:
     """Everything in the kernel and on disk that carries our name."""
-    folders = [folder for item in groups.controllers().values() for folder in item.parent.glob(f"{PREFIX}*/")]
-    files = spec.STATE.glob("*")
-    return [*namespaces.existing(PREFIX), *(str(item) for item in [*folders, *files]), *host_interfaces()]
+    parents = {item.parent for item in groups.controllers().values()}
+    folders = [folder for parent in parents for folder in groups.folders_in(parent, PREFIX)]
+    files = [path for path in spec.STATE.glob("*") if path.name != ".lock"]
+    return [*namespaces.existing(PREFIX), *map(str, [*folders, *files]), *host_interfaces()]
 
 
 def host_interfaces() -> list[str]:

@@ -30,7 +30,7 @@ ALLOWED = {
     "prober": BASE | {"comm", "config", "rank", "record", "world"},
     "cluster": BASE | {"config", "parent"},
     "launch": BASE | {"cluster", "config", "parent", "record", "summary"},
-    "study": BASE | {"config", "launch", "record"},
+    "study": BASE | {"config", "launch", "parent", "record", "summary"},
     "report": BASE | {"cluster", "config", "meter", "record", "study", "summary"},
     "check": BASE
     | {"cluster", "comm", "config", "data", "launch", "models", "plugin", "strategies", "study", "world"},

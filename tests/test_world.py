@@ -121,7 +121,8 @@ def test_a_machine_without_scontrol_is_explained(monkeypatch: pytest.MonkeyPatch
 
 def test_a_node_of_slurm_is_called_as_slurm_does(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURMD_NODENAME", "node3")
-    assert World().node == "node3"
+    assert World(launcher="slurm").node == "node3"
+    assert World().node != "node3"  # a process of another launcher, within a job
 
 
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -7,13 +7,14 @@ import importlib.util
 from torch import nn
 
 from gradsync import data, models, strategies, world
-from gradsync.cluster import lifecycle
+from gradsync.cluster import lifecycle, network, spec
 from gradsync.comm import TorchComm
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
 from gradsync.launch import slurm
 from gradsync.launch.mpi import find_mpiexec
+from gradsync.launch.reach import ssh_words
 from gradsync.launch.torchrun import agent_options
 from gradsync.plugin import is_reference
 from gradsync.strategies.parameter_server import shards
@@ -77,7 +78,11 @@ def check_launcher(config: RunConfig) -> None:
         slurm.check(config)
     if config.launcher == "torchrun":
         agent_options(config.places)
-    if config.is_emulated and not config.cluster:
+    if config.hosts:
+        ssh_words(config.ssh)
+    if config.cluster:
+        network.refuse_cut_nodes(spec.find(config.cluster))
+    elif config.is_emulated:
         lifecycle.check(config)
 
 

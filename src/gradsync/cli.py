@@ -29,11 +29,11 @@ DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradient
 SAME = {"--ntasks-per-node": "--workers-per-node"}  # Slurm's
 
 # Flags that take several values.
-OF_RUNS = ("--decay-epochs", "--hosts", "--sbatch")
+OF_RUNS = ("--decay-epochs", "--hosts")
 LISTS = {
     "train": (*OF_RUNS, "--columns"),
     "compare": (*OF_RUNS, "--columns", "--strategies", "--workers"),
-    "probe": ("--transport", "--operations", "--sizes", "--hosts", "--sbatch"),
+    "probe": ("--transport", "--operations", "--sizes", "--hosts"),
     "show": ("--columns",),
     "verify": (*OF_RUNS, "--strategies", "--workers", "--servers", "--transport"),
 }
@@ -245,7 +245,7 @@ def print_start(config: RunConfig) -> int:
     from gradsync.launch import printed
 
     check([config], to_start=False)
-    print(printed(config), end="")
+    print(printed(config).rstrip("\n"))
     return 0
 
 
@@ -287,7 +287,7 @@ def probe(command: Probe) -> int:
     from gradsync.check import check_probe
     from gradsync.report.console import make_console
     from gradsync.report.progress import WatchPoints
-    from gradsync.report.summary import failure_text
+    from gradsync.report.summary import failure_text, host_limits
     from gradsync.study.probe import probe, write_csv
 
     config = command.run
@@ -306,6 +306,8 @@ def probe(command: Probe) -> int:
     else:
         console.print()
         show_probe(run, console, whole=True)
+        for text in host_limits(run):
+            console.print(text, markup=False, soft_wrap=True)
     return exit_code(run)
 
 

@@ -27,10 +27,19 @@ def cluster(action: Any) -> int:
         Cut: cut,
         Heal: heal,
     }
-    return commands[type(action)](action)
+    try:
+        return commands[type(action)](action)
+    except OSError as error:
+        raise InputError(f"{error}. HINT: if the cluster is not whole, take it down.") from None
+    except Exception as error:
+        if type(error).__name__ != "NetlinkError":
+            raise
+        raise InputError(f"the kernel refuses: {error}. HINT: it needs bridges, veth and tbf (sch_tbf).") from None
 
 
 def up(command: Up) -> int:
+    if command.name.startswith(lifecycle.FOR_ONE_RUN):
+        raise InputError(f"{command.name}: names with {lifecycle.FOR_ONE_RUN} are for clusters of one run.")
     made = lifecycle.up(command.name, command.shape)
     print(f"{made.name} is up: {made}.")
     for node in made.node_names:
@@ -57,6 +66,7 @@ def probe(command: ProbeCluster) -> int:
     from gradsync.report.cluster import probe_table
 
     found = spec.find(command.name)
+    network.refuse_cut_nodes(found)
     console = make_console(command.json)
     with console.status("the share of the cores each node gets") as shown:
         shares = gauge.measure_shares(found)
@@ -111,5 +121,7 @@ def attach(name: str, node: str, attached: bool) -> int:
         print(f"{node} of {name} is {'connected' if attached else 'cut off'} already.")
         return 0
     network.set_attached(found, node, attached)
+    if attached:  # a run that was killed may have left it slower
+        network.shape(found, node, found.shape.bits_per_second, found.shape.latency_seconds)
     print(f"{node} of {name} is {'connected again' if attached else 'cut off'}.")
     return 0

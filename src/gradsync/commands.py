@@ -33,7 +33,7 @@ class Train:
     """Print the summary as JSON; everything else goes to stderr."""
 
     print: FlagCreatePairsOff[bool] = False
-    """Start nothing: print what Slurm would be given, to use by hand, then gradsync finish."""
+    """Start nothing: print what torchrun, mpiexec or Slurm would be given, to use by hand, then gradsync finish."""
 
 
 @dataclass(kw_only=True)
@@ -160,7 +160,7 @@ class Data:
 
 @dataclass(kw_only=True)
 class Up:
-    """Make an emulated cluster of namespaces on this machine."""
+    """Make an emulated cluster of namespaces on this machine. Default: 2 nodes."""
 
     name: Positional[str]
     """What to call it, for instance lab."""

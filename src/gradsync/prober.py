@@ -20,7 +20,7 @@ from gradsync import world
 from gradsync.comm import Comm
 from gradsync.config import RunConfig
 from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
-from gradsync.rank import join, main, place_facts
+from gradsync.rank import end_facts, join, main, place_facts
 from gradsync.record import PROBE_FILE, RankLog
 
 LEAST_ITERATIONS = 3
@@ -132,7 +132,7 @@ def probe(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> N
             trial = Trial(comm, message_bytes(size, comm.size), device)
             seconds = time_one(trial, operation, asked.iterations, asked.seconds)
             log.write("point", operation=operation, size=size, bytes=trial.whole.nbytes, seconds=seconds)
-    log.write("end", time=time.time())
+    log.write("end", **end_facts())
 
 
 def time_one(trial: Trial, operation: str, most: int, budget: float) -> list[float]:

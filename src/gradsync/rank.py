@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ from gradsync import world
 from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
 from gradsync.config import Placement, RunConfig
 from gradsync.errors import InputError
+from gradsync.meter.host import cores
 from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.parent import end_with_parent
 from gradsync.plugin import users_traceback
@@ -31,9 +32,15 @@ Job = Callable[[RunConfig, Path, world.World, RankLog], None]
 def main(job: Job, expected_errors: tuple[type[Exception], ...] = (InputError,)) -> NoReturn:
     """Do the job for every folder on the command line, until one fails. A sentence tells all of an expected error."""
     end_with_parent(signal.SIGKILL)
-    here = world.discover()
+    folders = [Path(folder) for folder in sys.argv[1:]]
+    try:
+        here = world.discover()
+        refuse_missing(folders)
+    except InputError as error:
+        print(f"gradsync: {error}", file=sys.stderr)
+        sys.exit(2)
     code = 0
-    for folder in map(Path, sys.argv[1:]):
+    for folder in folders:
         print_into(folder, here.rank)
         if not run_recorded(job, folder, here, expected_errors):
             code = 1
@@ -41,6 +48,14 @@ def main(job: Job, expected_errors: tuple[type[Exception], ...] = (InputError,))
     if code == 0:  # else leaving the group would wait for peers that will never come
         world.leave()
     end(code)
+
+
+def refuse_missing(folders: Sequence[Path]) -> None:
+    if not folders:
+        raise InputError("which run? Give its folder, as made by gradsync train --print.")
+    for folder in folders:
+        if not (folder / "config.json").exists():
+            raise InputError(f"{folder} holds no run on this host: there is no config.json in it.")
 
 
 def print_into(folder: Path, rank: int) -> None:
@@ -105,11 +120,17 @@ def place_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "kernel": here.kernel,
         "pid": os.getpid(),
         "began": psutil.Process().create_time(),
+        "core_share": config.core_share,
+        "cores": cores(),
         "device": str(device),
         "backend": world.choose_backend(here, device, config.transport),
         "threads": config.threads,
         "torch": torch.__version__,
     }
+
+
+def end_facts() -> dict[str, Any]:
+    return {"time": time.time(), "cores": cores()}
 
 
 def is_lost_peer(error: Exception) -> bool:

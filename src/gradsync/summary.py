@@ -10,7 +10,7 @@ from typing import Any
 
 from gradsync.config import RunConfig, Shape
 from gradsync.meter import slow_links, stragglers
-from gradsync.meter.figures import figures
+from gradsync.meter.figures import figures, without_core
 from gradsync.meter.ledger import HIDDEN, PARTS, Ledger, Step, ledgers, mean
 from gradsync.meter.staleness import of_worker, pushes, served
 from gradsync.meter.timeline import whole_steps
@@ -44,7 +44,7 @@ def summarize(
         "nodes": len({row["node"] for rows in everyone if (row := first(rows, "start"))}),
         "workers_per_node": config.workers_per_node,
         "launcher": config.launcher,
-        "cluster": cluster(config, everyone) if config.is_emulated else None,
+        "cluster": cluster(config, everyone),
         "strategy": config.strategy,
         "server_count": config.servers,
         "options": config.options,
@@ -180,11 +180,13 @@ def measured(ranks: list[list[Row]], pushed: list[Row]) -> dict[str, Any]:
     }
 
 
-def cluster(config: RunConfig, everyone: list[list[Row]]) -> dict[str, Any]:
+def cluster(config: RunConfig, everyone: list[list[Row]]) -> dict[str, Any] | None:
     """What was asked of the emulated nodes, and for how much of the time each wanted a core and got none."""
+    if not config.is_emulated:
+        return None
     delays: dict[str, list[float]] = defaultdict(list)
     for rows in everyone:
-        delay = figures(rows)["run_delay_percent"]
+        delay = without_core(rows)
         if (start := first(rows, "start")) and delay is not None:
             delays[start["node"]].append(delay)
     asked = {item.name: getattr(config, item.name) for item in fields(Shape)}

@@ -26,7 +26,7 @@ from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
-from gradsync.rank import join, main, place_facts
+from gradsync.rank import end_facts, join, main, place_facts
 from gradsync.record import RankLog, model_file
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
@@ -110,7 +110,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         with sampler or nullcontext():
             sync.begin(note)
             sync.serve()
-        log.write("end", time=time.time())
+        log.write("end", **end_facts())
         return
 
     injection = parse_injection(config.inject)
@@ -140,7 +140,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         log.write("clock", **asdict(measure_offset(comm, device)))
     log.write(
         "end",
-        time=time.time(),
+        **end_facts(),
         parameters_sha256=checkpoint.fingerprint(sync.model.parameters()),
         buffers_sha256=checkpoint.fingerprint(sync.model.buffers()),
     )
@@ -173,7 +173,6 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "model": config.model,
         "data": config.data,
         "batch_size": config.batch_size,
-        "core_share": config.core_share,
     }
 
 

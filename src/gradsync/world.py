@@ -16,6 +16,8 @@ from gradsync import slurm_step
 from gradsync.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK_INTERFACES = ("lo", "lo0")
+ELSEWHERE = "192.0.2.1"  # an address for examples, which nobody has: the way there is the way out
 
 # launcher -> the names it gives to (rank, size, local rank, local size). The first one that has given all of them
 # counts: mpiexec inside a Slurm job sets its own names beside Slurm's, srun --mpi=pmi2 only some of mpich's.
@@ -46,7 +48,8 @@ class World:
 
     @property
     def node(self) -> str:
-        return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        slurms = os.environ.get("SLURMD_NODENAME") if self.launcher == "slurm" else None
+        return slurms or socket.gethostname()
 
     @property
     def kernel(self) -> str:
@@ -121,7 +124,11 @@ def join(world: World, device: torch.device, asked: str = "auto") -> bool:
         return False
     if world.launcher == "slurm" and not {"MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
         os.environ.update(slurm_step.meeting_place(os.environ))
-    if found := interface_towards(os.environ.get("MASTER_ADDR", "")):
+    meeting = os.environ.get("MASTER_ADDR", "")
+    found = interface_towards(meeting)
+    if found in LOOPBACK_INTERFACES and world.size > world.local_size:
+        found = interface_towards(ELSEWHERE)  # many hosts name themselves 127.0.1.1, where no other host reaches them
+    if found:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", found)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", found)
     dist.init_process_group(backend, rank=world.rank, world_size=world.size)

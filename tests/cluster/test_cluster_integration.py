@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -11,20 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from root import left_behind, needs_cpu_shares, needs_root
 
-from gradsync.cluster import gauge, lifecycle, namespaces, network, spec
+from gradsync.cluster import gauge, groups, lifecycle, namespaces, network, spec
 from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
 from gradsync.config import Shape
 from gradsync.errors import InputError
+from root import left_behind, needs_cpu_shares, needs_root
 
 pytestmark = [needs_root, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Cluster]:
-    cluster = lifecycle.up("test-lab", Shape(nodes=3, bandwidth="1gbit", cpus=0.5))
+    shared = 0.5 if "cpu" in groups.controllers() else None
+    cluster = lifecycle.up("test-lab", Shape(nodes=3, bandwidth="1gbit", cpus=shared))
     yield cluster
     lifecycle.down(cluster)
 
@@ -35,6 +37,7 @@ def on(cluster: Cluster, node: str, *words: str) -> str:
     ).stdout
 
 
+@needs_cpu_shares
 def test_twenty_times_up_and_down_leaves_nothing():
     before = left_behind()
     for _ in range(20):
@@ -45,9 +48,8 @@ def test_twenty_times_up_and_down_leaves_nothing():
     assert left_behind() == before
 
 
-def test_what_a_killed_command_leaves_is_taken_away_by_down_all(tmp_path: Path):
-    """Killed while it makes the cluster, and killed with a process running on it."""
-    own_state = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+def test_what_a_killed_command_leaves_is_taken_away():
+    """Killed while it makes the cluster, and killed with a process on it that has left its parent."""
     program = """
 import subprocess, sys, time
 from gradsync.cluster import lifecycle, network
@@ -55,22 +57,24 @@ from gradsync.cluster.enter import command
 from gradsync.config import Shape
 if sys.argv[1] == "halfway":
     network.shape = lambda *_: (print("here", flush=True), time.sleep(60))
-cluster = lifecycle.up(f"test-{sys.argv[1]}", Shape(nodes=2, cpus=0.5))
-subprocess.Popen(command(cluster, "node2", "setsid", "sleep", "600"))
-time.sleep(0.5)
-print("here", flush=True)
+cluster = lifecycle.up(f"test-{sys.argv[1]}", Shape(nodes=2, memory="1GB"))
+subprocess.run(command(cluster, "node2", "sh", "-c", "sleep 600 >/dev/null & echo here"))
 time.sleep(60)
 """
     before = left_behind()
     for when in ("halfway", "whole"):
-        with subprocess.Popen([sys.executable, "-c", program, when], stdout=subprocess.PIPE, env=own_state) as making:
+        with subprocess.Popen([sys.executable, "-c", program, when], stdout=subprocess.PIPE) as making:
             assert making.stdout and making.stdout.readline() == b"here\n"
             making.send_signal(signal.SIGKILL)
         cluster = spec.find(f"test-{when}")
         assert set(left_behind()) > set(before)
-        lifecycle.down(cluster) if when == "whole" else lifecycle.down_all()
+        assert bool(namespaces.processes_in(cluster.namespace("node2"))) == (when == "whole")
+        if before:
+            lifecycle.down(cluster)
+        else:  # nobody else has a cluster here
+            assert cluster.name in lifecycle.down_all()
         assert [pid for place in cluster.namespaces for pid in namespaces.processes_in(place)] == []
-    assert left_behind() == []
+    assert left_behind() == before
 
 
 def test_a_node_has_its_own_name_address_and_interface(lab: Cluster):
@@ -93,8 +97,9 @@ def test_links_carry_what_was_asked_for(bandwidth: str, monkeypatch: pytest.Monk
     finally:
         lifecycle.down(cluster)
     assert len(rates) == 6
-    assert all(0.95 < rate < 1.05 for rate in rates)
-    assert 0.95 < together < 1.05  # two senders share the link of the one they send to
+    assert all(0.9 < rate < 1.05 for rate in rates)  # a busy host may take a moment away from one of them
+    assert 0.95 < statistics.median(rates) < 1.05
+    assert 0.9 < together < 1.05  # two senders share the link of the one they send to
 
 
 @needs_cpu_shares
@@ -158,7 +163,7 @@ if "dropped" not in sys.argv:
     for capability in (12, 21):  # CAP_NET_ADMIN, CAP_SYS_ADMIN
         assert ctypes.CDLL(None).prctl(24, capability) == 0
     os.execv(sys.executable, [sys.executable, __file__, "dropped"])
-from gradsync.cluster import gauge, lifecycle, privilege
+from gradsync.cluster import gauge, groups, lifecycle, privilege
 from gradsync.cluster.enter import command
 from gradsync.config import Shape
 from gradsync.errors import InputError
@@ -189,7 +194,7 @@ print(*rates)
     assert all(95e6 < float(rate) < 105e6 for rate in found.stdout.split())
     assert left_behind() == before
     keeper = int((tmp_path / f"gradsync-{os.getuid()}" / "keeper").read_text())
-    until = time.monotonic() + 10
+    until = time.monotonic() + 15
     while Path(f"/proc/{keeper}").exists() and time.monotonic() < until:
         time.sleep(0.1)
     assert not Path(f"/proc/{keeper}").exists()  # it ends with the last cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,9 @@ def test_version_2_hands_the_controller_down_before_it_sets_a_limit(tmp_path: Pa
     assert (tmp_path / "gradsync-lab" / "node1" / "cpu.max").read_text() == "5000 10000"
 
 
-def test_a_controller_that_is_not_mounted_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(groups, "controllers", lambda: {"memory": Controller("memory", 1, Path())})
+def test_a_controller_that_is_not_mounted_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(groups, "controllers", lambda: {"memory": Controller("memory", 1, tmp_path)})
+    monkeypatch.setattr(groups, "remove", shutil.rmtree)
     with pytest.raises(InputError, match="--cpus needs the cgroup controller 'cpu', which is not mounted here"):
         groups.choose(Shape(cpus=0.5))
     assert [item.name for item in groups.choose(Shape(memory="1GB"))] == ["memory"]

@@ -21,7 +21,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(name: str = "lab", **shape: object) -> Cluster:
     cluster = spec.make(name, Shape(**shape))
-    spec.remember(cluster, new=True)
+    spec.remember(cluster)
     return cluster
 
 
@@ -47,7 +47,7 @@ def test_it_is_remembered_as_it_was_asked_for():
     assert str(cluster) == "4 nodes, 7gbit, 0.5 CPUs each, 4GB each"
     spec.write_hosts(cluster)
     assert "10.77.0.2 node2" in spec.hosts_file("lab").read_text()
-    spec.forget(["lab"])
+    spec.forget("lab")
     assert spec.names() == [] and not spec.hosts_file("lab").exists()
 
 
@@ -57,7 +57,7 @@ def test_a_second_one_of_the_same_name_is_refused():
     with pytest.raises(InputError, match="there is a cluster lab already"):
         make()
     with pytest.raises(InputError, match="there is a cluster lab already"):
-        spec.remember(Cluster("lab", 2, Shape(), 7), new=True)
+        spec.remember(Cluster("lab", 2, Shape(), 7))
 
 
 @pytest.mark.usefixtures("own_state")

@@ -59,8 +59,10 @@ def once_under_way(out: Path, act: Callable[[], object]) -> Iterator[None]:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def sha(run: Run) -> set[str]:

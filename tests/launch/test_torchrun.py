@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.launch import printed
 from gradsync.launch.mpi import command as mpiexec_command
 from gradsync.launch.reach import HostUnreachable, Ssh, pipe
 from gradsync.launch.torchrun import AgentFailed, agent_options, outcome, text
@@ -77,14 +78,14 @@ def test_what_to_type_on_each_host_can_be_read():
     assert "torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=a --master-port=2" in lines[1]
     assert lines[1].endswith(" -m gradsync.worker /shared/runs/x")
     assert lines[-1] == "gradsync finish /shared/runs/x"
-    with pytest.raises(InputError, match="name them with --hosts"):
-        text(RunConfig(nodes=2).resolved(), Path("x"))
+    with pytest.raises(InputError, match="or say where: --hosts a,b"):
+        printed(RunConfig(nodes=2))
 
 
 def test_a_host_is_given_one_line_that_its_shell_reads_back():
     nodes = Ssh(RunConfig(hosts=("a", "me@b"), ssh="ssh -p 2222").resolved())
     *start, line = nodes.command(1, ["python", "-c", "print('a b')"], {"X": "1 2"})
-    assert start == ["ssh", "-p", "2222", "-o", "BatchMode=yes", "-tt", "me@b"]
+    assert start == ["ssh", "-p", "2222", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-tt", "me@b"]
     assert shlex.split(line.partition("exec ")[2]) == ["env", "X=1 2", "python", "-c", "print('a b')"]
     assert nodes.addresses == ["a", "b"]
 

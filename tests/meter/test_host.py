@@ -74,18 +74,21 @@ def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
 
 
 def test_a_node_with_half_a_core_lacks_nothing_while_it_runs_half_of_the_time():
-    start = {"kind": "start", "core_share": 0.5, "setup_payload": []}
+    start = {"kind": "start", "setup_payload": [], "threads": 1}
     before = {"kind": "host", "time": 0.0, "run_seconds": 1.0, "run_delay_seconds": 2.0, "sent_bytes": None}
-    usage = {"cpu_seconds": 0.0, "memory_bytes": 1, "peak_memory_bytes": 1}
+    usage = {"memory_bytes": 1, "peak_memory_bytes": 1}
+    before |= {"cpu_seconds": 3.0}
 
-    def lacking(ran: float, waited: float, share: float | None = 0.5) -> float | None:
+    def lacking(ran: float, waited: float, share: float | None = 0.5, others: float = 0.0) -> float | None:
         after = before | {"time": 10.0, "run_seconds": 1.0 + ran, "run_delay_seconds": 2.0 + waited}
+        after |= {"cpu_seconds": 3.0 + ran + others}
         rows = [start | {"core_share": share}, before | usage, after | usage]
         return figures(rows)["run_delay_percent"]
 
     assert lacking(5.0, 5.0) == pytest.approx(0)  # it wanted all the time, and had its half
     assert lacking(2.0, 2.0) == pytest.approx(0)  # it waited for messages in between
     assert lacking(3.0, 7.0) == pytest.approx(20)  # its share was 5 s
+    assert lacking(3.0, 7.0, others=2.0) == pytest.approx(0)  # other threads of the process had the rest
     assert lacking(9.0, 1.0) == 0
     assert lacking(3.0, 7.0, share=None) == pytest.approx(70)
 

@@ -17,9 +17,9 @@ from gradsync.errors import InputError
 from gradsync.parent import end_with_parent
 
 
-def command(cluster: Cluster, node: str, *words: str) -> list[str]:
-    """What to start, from anywhere on this host, for these words to run on the node."""
-    return [sys.executable, "-m", __name__, cluster.name, node, *words]
+def command(cluster: Cluster, *words: str) -> list[str]:
+    """What to start, from anywhere on this host. The words: a node, and the command that is to run on it."""
+    return [sys.executable, "-m", __name__, cluster.name, *words]
 
 
 def enter(cluster: Cluster, node: str) -> None:
@@ -50,9 +50,10 @@ def main() -> None:
     try:
         privilege.ensure()
         enter(spec.find(name), node)
-        os.execvp(words[0], words)
-    except InputError as error:
+    except (InputError, OSError) as error:
         sys.exit(f"gradsync: {error}")
+    try:
+        os.execvp(words[0], words)
     except FileNotFoundError:
         print(f"gradsync: there is no command {words[0]} here.", file=sys.stderr)
         sys.exit(127)

@@ -20,6 +20,7 @@ from itertools import permutations
 from gradsync.cluster import namespaces
 from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
+from gradsync.errors import InputError
 
 RATE_SECONDS = 0.5
 SETTLE_SECONDS = 0.1  # the bucket is emptied and TCP has found its pace
@@ -137,14 +138,18 @@ def transfer(ends: Sequence[tuple[socket.socket, socket.socket]]) -> float:
 
 def measure_shares(cluster: Cluster) -> dict[str, float]:
     """The share of a core every node gets when all want one at the same time."""
-    begin = time.monotonic() + 0.2 + 0.2 * cluster.nodes
+    begin = time.monotonic() + 0.5 + 0.3 * cluster.nodes  # when all have started
     words = [sys.executable, "-c", SPIN, str(begin), str(SHARE_SECONDS)]
     running = {
         node: subprocess.Popen(command(cluster, node, *words), stdout=subprocess.PIPE, text=True)
         for node in cluster.node_names
     }
     try:
-        return {node: float(process.communicate(timeout=60)[0]) for node, process in running.items()}
+        answers = {node: process.communicate(timeout=60)[0] for node, process in running.items()}
+        silent = [node for node, answer in answers.items() if not answer]
+        if silent:
+            raise InputError(f"nothing can be run on {', '.join(silent)}: take the cluster down, and up again.")
+        return {node: float(answer) for node, answer in answers.items()}
     finally:
         for process in running.values():
             process.kill()

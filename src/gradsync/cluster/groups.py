@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradsync.cluster.spec import PREFIX
 from gradsync.config import Shape
 from gradsync.errors import InputError
 
@@ -52,8 +54,8 @@ def controllers(mounts: str | None = None, own: str | None = None) -> dict[str, 
                 for name in (folder / "cgroup.controllers").read_text().split():
                     found.setdefault(name, Controller(name, 2, folder))
         elif kind == "cgroup":
-            for name in options.split(","):
-                inside = folder / own_group.get(name, "/").lstrip("/")
+            for name in own_group.keys() & set(options.split(",")):
+                inside = folder / own_group[name].lstrip("/")
                 found[name] = Controller(name, 1, inside if inside.is_dir() else folder)
     return found
 
@@ -65,7 +67,7 @@ def needed(asked: Shape) -> dict[str, float]:
 
 
 def choose(asked: Shape) -> list[Controller]:
-    """Those it takes; refused with a sentence where one is not there."""
+    """Those it takes; refused with a sentence where one is not there or may not be used, which is tried."""
     there = controllers()
     for name in needed(asked):
         if name not in there:
@@ -73,6 +75,12 @@ def choose(asked: Shape) -> list[Controller]:
                 f"{WANTED_FOR[name]} needs the cgroup controller '{name}', which is not mounted here "
                 f"(there are: {', '.join(sorted(there)) or 'none'}). HINT: leave {WANTED_FOR[name]} out."
             )
+    for name, amount in needed(asked).items():
+        trial = there[name].parent / f"{PREFIX}trial-{os.getpid()}"
+        try:
+            create(there[name], trial, "node", amount)
+        finally:
+            remove(trial)
     return [there[name] for name in needed(asked)]
 
 
@@ -99,10 +107,25 @@ def join(folders: list[Path], node: str) -> None:
         (folder / node / "cgroup.procs").write_text("0")
 
 
+def folders_in(folder: Path, prefix: str = "") -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return [place for place in folder.iterdir() if place.is_dir() and place.name.startswith(prefix)]
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Of all the nodes that have their groups in this folder."""
+    found: list[int] = []
+    for place in folders_in(folder):
+        with suppress(OSError):
+            found += map(int, (place / "cgroup.procs").read_text().split())
+    return found
+
+
 def remove(folder: Path) -> None:
     """With the nodes in it. Their processes have been told to go; the kernel needs a moment to see that."""
     until = time.monotonic() + GONE_SECONDS
-    for place in [*folder.glob("*/"), folder]:
+    for place in [*folders_in(folder), folder]:
         while place.exists():
             try:
                 place.rmdir()

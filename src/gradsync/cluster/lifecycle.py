@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -14,6 +14,8 @@ from pathlib import Path
 from gradsync.cluster import groups, namespaces, network, privilege, spec
 from gradsync.cluster.spec import PREFIX, Cluster
 from gradsync.config import Placement, Shape
+from gradsync.errors import InputError
+from gradsync.parent import signals_held
 
 GRACE_SECONDS = 2.0  # from asking the processes of a node to end until they are killed
 GONE_SECONDS = 5.0
@@ -24,10 +26,11 @@ _numbers = count(1)
 def up(name: str, asked: Shape) -> Cluster:
     """What cannot be had is refused before anything is made; what fails halfway is taken away again."""
     chosen = check(asked)
-    cluster = spec.make(name, asked)
     folders = {item.name: item.parent / f"{PREFIX}{name}" for item in chosen}
-    cluster = replace(cluster, groups=tuple(sorted({str(folder) for folder in folders.values()})))
-    spec.remember(cluster, new=True)  # first: whatever happens from here on, down knows what to look for
+    with spec.locked():
+        cluster = spec.make(name, asked)
+        cluster = replace(cluster, groups=tuple(sorted({str(folder) for folder in folders.values()})))
+        spec.remember(cluster)  # first: whatever happens from here on, down knows what to look for
     try:
         amounts = groups.needed(asked)
         for controller in chosen:
@@ -46,6 +49,8 @@ def up(name: str, asked: Shape) -> Cluster:
 def check(asked: Shape) -> list[groups.Controller]:
     """Refuse what this host cannot give. Tells which controllers it takes."""
     asked.check_shape()
+    if (asked.nodes or 0) > spec.MOST_NODES:
+        raise InputError(f"--nodes is {asked.nodes}: an emulated cluster has at most {spec.MOST_NODES}.")
     privilege.ensure()
     chosen = groups.choose(asked)
     if asked.latency:
@@ -64,36 +69,44 @@ def check_netem() -> None:
 
 def down(cluster: Cluster) -> None:
     """Its processes, namespaces with all that is in them, control groups, and the file that remembers it."""
-    end_processes(cluster.namespaces)
+    end_processes(lambda: processes_of(cluster.namespaces, cluster.groups))
     for namespace in set(cluster.namespaces) & set(namespaces.existing(PREFIX)):
         namespaces.remove(namespace)
     for folder in cluster.groups:
         groups.remove(Path(folder))
-    spec.forget([cluster.name])
+    spec.forget(cluster.name)
 
 
 def down_all() -> list[str]:
     """Every cluster there is, and what is left of those nobody remembers. Returns what was taken away."""
     privilege.ensure()
-    taken = spec.names()
-    for name in taken:
-        down(spec.find(name))
+    taken = spec.everyone()
+    for cluster in taken:
+        down(cluster)
     strays = namespaces.existing(PREFIX)
-    end_processes(strays)
+    parents = [item.parent for item in groups.controllers().values()]
+    folders = {folder for parent in parents for folder in groups.folders_in(parent, PREFIX)}
+    end_processes(lambda: processes_of(strays, map(str, folders)))
     for namespace in strays:
         namespaces.remove(namespace)
-    folders = {folder for item in groups.controllers().values() for folder in item.parent.glob(f"{PREFIX}*/")}
     for folder in folders:
         groups.remove(folder)
-    return [*taken, *strays, *(folder.name for folder in folders)]
+    return [*(cluster.name for cluster in taken), *strays, *(folder.name for folder in folders)]
 
 
-def end_processes(places: list[str]) -> None:
-    """Those in these namespaces: asked first, then killed."""
+def processes_of(places: Iterable[str], folders: Iterable[str]) -> set[int]:
+    """Everyone in these namespaces, or in groups in these folders: one may be in the one and not in the other."""
+    found = {pid for place in places for pid in namespaces.processes_in(place)}
+    found |= {pid for folder in folders for pid in groups.processes_in(Path(folder))}
+    return {pid for pid in found if pid != os.getpid() and not is_zombie(pid)}
+
+
+def end_processes(remaining: Callable[[], set[int]]) -> None:
+    """Asked first, then killed."""
     for number, patience in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GONE_SECONDS)):
         until = time.monotonic() + patience
         asked: set[int] = set()
-        while running := {pid for place in places for pid in processes_to_end(place)}:
+        while running := remaining():
             for pid in running - asked:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -101,10 +114,6 @@ def end_processes(places: list[str]) -> None:
             if time.monotonic() > until:
                 break
             time.sleep(0.02)
-
-
-def processes_to_end(namespace: str) -> list[int]:
-    return [pid for pid in namespaces.processes_in(namespace) if pid != os.getpid() and not is_zombie(pid)]
 
 
 def is_zombie(pid: int) -> bool:
@@ -125,16 +134,13 @@ def for_run(asked: Placement) -> Iterator[Cluster]:
     try:
         yield cluster
     finally:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
-        try:
+        with signals_held():
             down(cluster)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def remove_abandoned() -> None:
     """Clusters made for runs whose command was killed outright."""
-    for name in spec.names():
-        owner = name.removeprefix(FOR_ONE_RUN).split("-")[0]
-        if name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            down(spec.find(name))
+    for cluster in spec.everyone():
+        owner = cluster.name.removeprefix(FOR_ONE_RUN).split("-")[0]
+        if cluster.name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            down(cluster)

@@ -15,7 +15,7 @@ HOST_NAME = 0x04000000  # CLONE_NEWUTS
 USER = 0x10000000  # CLONE_NEWUSER
 MOUNTS = 0x00020000  # CLONE_NEWNS
 
-BIND, RECURSIVE, PRIVATE = 0x1000, 0x4000, 0x40000  # flags of mount
+BIND, RECURSIVE, PRIVATE, SLAVE, SHARED = 0x1000, 0x4000, 0x40000, 0x80000, 0x100000  # flags of mount
 DETACH = 2  # of umount2
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -37,6 +37,7 @@ def enter(path: Path, kind: int) -> None:
 def create(name: str) -> None:
     """A network namespace that stays when nobody is in it: bound to a file, where iproute2 finds it too."""
     FOLDER.mkdir(parents=True, exist_ok=True)
+    share_folder()
     path = FOLDER / name
     path.touch(exist_ok=False)
     with open("/proc/thread-self/ns/net", "rb") as home:
@@ -47,6 +48,16 @@ def create(name: str) -> None:
                 Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")  # it would talk, and be counted
         finally:
             call("setns", home.fileno(), NETWORK)
+
+
+def share_folder() -> None:
+    """So that a namespace that is removed goes from the mounts of all processes, not only from ours."""
+    place = os.fsencode(FOLDER.resolve())
+    try:
+        call("mount", b"", place, b"none", SHARED | RECURSIVE, None)
+    except OSError:  # it is not a mount yet
+        call("mount", place, place, b"none", BIND | RECURSIVE, None)
+        call("mount", b"", place, b"none", SHARED | RECURSIVE, None)
 
 
 def remove(name: str) -> None:
@@ -69,7 +80,7 @@ def inside(namespace: str) -> Iterator[None]:
 
 def cover(path: Path, by: Path) -> None:
     """In the mount namespace this process has for itself, one file instead of another."""
-    make_mounts_private()
+    call("mount", b"none", b"/", None, RECURSIVE | SLAVE, None)  # what ends outside must end in here too
     if path.exists():
         call("mount", os.fsencode(by), os.fsencode(path.resolve()), None, BIND, None)
 

@@ -17,7 +17,7 @@ from gradsync.errors import InputError
 BRIDGE = "switch"
 MTU = 9000  # jumbo frames, as between the machines of a cluster: 99 % of what travels is payload
 HANDLE = 0x10000
-BURST_SECONDS, SMALLEST_BURST = 0.001, 256 * 1024  # what may pass at once; a burst below 64 KiB would cut packets up
+BURST_SECONDS, SMALLEST_BURST = 0.001, 96 * 1024  # what may pass at once; below 64 KiB it would cut packets up
 QUEUE_SECONDS = 0.1  # what waits longer is dropped, and TCP slows down
 
 
@@ -33,7 +33,10 @@ def netlink(namespace: str) -> Iterator[Any]:
 
 
 def index(route: Any, interface: str) -> int:
-    return route.link_lookup(ifname=interface)[0]
+    found = route.link_lookup(ifname=interface)
+    if not found:
+        raise InputError(f"there is no interface {interface} where one should be: take the cluster down.")
+    return found[0]
 
 
 def create_switch(cluster: Cluster) -> None:
@@ -98,6 +101,14 @@ def is_attached(cluster: Cluster, node: str) -> bool:
     with netlink(cluster.namespace("switch")) as switch:
         port = switch.get_links(index(switch, cluster.port(node)))[0]
         return bool(port.get_attr("IFLA_MASTER"))
+
+
+def refuse_cut_nodes(cluster: Cluster) -> None:
+    if cut := [node for node in cluster.node_names if not is_attached(cluster, node)]:
+        raise InputError(
+            f"{', '.join(cut)} of {cluster.name} cannot be reached: its cable is out. "
+            f"HINT: gradsync cluster heal {cluster.name} {cut[0]}."
+        )
 
 
 def refuse_missing_netem(namespace: str) -> None:

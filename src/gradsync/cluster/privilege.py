@@ -19,6 +19,7 @@ from gradsync.cluster import namespaces
 from gradsync.errors import InputError
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of a capability set
+IDLE_SECONDS = 5  # a command that has just found the keeper needs it a moment longer
 REFUSED = (
     "an emulated cluster needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN), or a kernel that lets users make namespaces, "
     "and this one does not: {}. HINT: run it with sudo."
@@ -102,11 +103,10 @@ def keep() -> None:
         return
     print("ready", flush=True)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    used = False
-    deadline = time.monotonic() + 60
-    while spec.names() or (not used and time.monotonic() < deadline):
-        used = used or bool(spec.names())
-        time.sleep(1)
+    last_use = time.monotonic()
+    while time.monotonic() < last_use + IDLE_SECONDS:
+        last_use = time.monotonic() if spec.names() else last_use
+        time.sleep(0.5)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +19,7 @@ from gradsync.values import counted, flag
 PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
 NETWORKS = 256
-MOST_NODES = 250
+FEWEST_NODES, MOST_NODES = 2, 250  # the first is the default
 INTERFACE = "eth0"  # in every node
 
 Place = TypeVar("Place", bound=Placement)
@@ -75,10 +77,8 @@ def make(name: str, asked: Shape) -> Cluster:
         raise InputError(
             f"there is a cluster {name} already ({find(name)}). HINT: gradsync cluster down {name}, or another name."
         )
-    nodes = asked.nodes or 2
-    if nodes > MOST_NODES:
-        raise InputError(f"--nodes is {nodes}: an emulated cluster has at most {MOST_NODES}.")
-    taken = {find(other).network for other in names()}
+    nodes = asked.nodes or FEWEST_NODES
+    taken = {other.network for other in everyone()}
     network = next((number for number in range(NETWORKS) if number not in taken), None)
     if network is None:
         raise InputError(f"there are {NETWORKS} clusters already: take some down with gradsync cluster down --all.")
@@ -90,20 +90,25 @@ def file_of(name: str) -> Path:
     return STATE / f"{name}.json"
 
 
-def remember(cluster: Cluster, *, new: bool = False) -> None:
-    """``new``: it must not be there yet, also when two are made at once."""
+@contextmanager
+def locked() -> Iterator[None]:
+    """One command at a time chooses a name and a network."""
     STATE.mkdir(exist_ok=True, parents=True)
-    text = json.dumps(asdict(cluster))
-    if new:
-        try:
-            with open(file_of(cluster.name), "x") as file:
-                file.write(text)
-        except FileExistsError:
-            raise InputError(f"there is a cluster {cluster.name} already.") from None
-        return
+    with open(STATE / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def remember(cluster: Cluster) -> None:
+    """In one piece, and only if the name is free."""
     draft = STATE / f".{cluster.name}.{os.getpid()}"
-    draft.write_text(text)
-    draft.replace(file_of(cluster.name))
+    draft.write_text(json.dumps(asdict(cluster)))
+    try:
+        os.link(draft, file_of(cluster.name))
+    except FileExistsError:
+        raise InputError(f"there is a cluster {cluster.name} already.") from None
+    finally:
+        draft.unlink()
 
 
 def write_hosts(cluster: Cluster) -> None:
@@ -142,7 +147,15 @@ def filled(config: Place) -> Place:
     return replace(config, **asdict(cluster.shape))
 
 
-def forget(names: Iterable[str]) -> None:
-    for name in names:
-        hosts_file(name).unlink(missing_ok=True)
-        file_of(name).unlink(missing_ok=True)
+def everyone() -> list[Cluster]:
+    """All there are, without those that go while one looks."""
+    found = []
+    for name in names():
+        with suppress(InputError, FileNotFoundError):
+            found.append(find(name))
+    return found
+
+
+def forget(name: str) -> None:
+    hosts_file(name).unlink(missing_ok=True)
+    file_of(name).unlink(missing_ok=True)

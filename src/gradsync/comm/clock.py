@@ -16,7 +16,7 @@ import torch
 from gradsync.comm.base import Comm
 
 ROUNDS = 10
-FEW_ROUNDS = 3
+FEW_ROUNDS = 5
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from gradsync.errors import InputError
 
+SLOWEST_MBIT, FASTEST_MBIT = 0.01, 32_000.0  # what the kernel's token bucket can count
+
 
 @dataclass(frozen=True)
 class Injection:
@@ -35,13 +37,13 @@ def parse_injection(text: str | None) -> Injection | None:
         amount = float(values.pop(slower))
         if values or rank < 0 or where not in Injection.PLACES or not 0 <= amount < inf:
             raise ValueError
-        if slower == "mbit" and amount < 1e-3:
+        if slower == "mbit" and not SLOWEST_MBIT <= amount <= FASTEST_MBIT:
             raise ValueError
     except (KeyError, ValueError):
         raise InputError(
             f"--inject is {text!r}: it must read rank=R,where=W,ms=T with a rank from 0, one of "
-            f"{', '.join(Injection.PLACES)}, and milliseconds from 0; or, for a link, mbit=M instead of ms. "
-            "For instance rank=1,where=data,ms=200 or rank=1,where=link,mbit=100."
+            f"{', '.join(Injection.PLACES)}, and milliseconds from 0; or, for a link, mbit=M instead of ms, from "
+            "0.01 to 32000. For instance rank=1,where=data,ms=200 or rank=1,where=link,mbit=100."
         ) from None
     if slower == "mbit":
         return Injection(rank, where, bits_per_second=amount * 1e6)

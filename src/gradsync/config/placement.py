@@ -12,8 +12,9 @@ RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 SIZES = {"GB": 1e9, "MB": 1e6, "KB": 1e3, "G": 1e9, "M": 1e6}
 
-FASTEST = 32e9  # the kernel's 32 bits of bytes a second; no host moves so much between namespaces anyway
-SMALLEST_SHARE = 0.1  # of a core: the kernel hands out at least a millisecond in every ten
+SLOWEST, FASTEST = 1e4, 32e9  # what the kernel counts in 32 bits; no host moves more between namespaces anyway
+SMALLEST_SHARE, LARGEST_SHARE = 0.1, 1024  # of cores: the kernel hands out at least a millisecond in every ten
+LONGEST_TIMEOUT = 86_400
 
 Launcher = Literal["local", "torchrun", "mpi", "slurm"]
 
@@ -40,10 +41,10 @@ class Shape:
     def check_shape(self) -> None:
         at_least(self, "nodes", 1)
         bits = self.bits_per_second
-        if bits is not None and not 1e3 <= bits <= FASTEST:
-            raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 1kbit to 32gbit.")
-        if self.cpus is not None and not self.cpus >= SMALLEST_SHARE:
-            raise InputError(f"--cpus is {self.cpus}: it must be {SMALLEST_SHARE} of a core or more.")
+        if bits is not None and not SLOWEST <= bits <= FASTEST:
+            raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 10kbit to 32gbit.")
+        if self.cpus is not None and not SMALLEST_SHARE <= self.cpus <= LARGEST_SHARE:
+            raise InputError(f"--cpus is {self.cpus}: it must be from {SMALLEST_SHARE} to {LARGEST_SHARE} cores.")
         for name, value in (("latency", self.latency_seconds), ("memory", self.memory_bytes)):
             if value is not None and value <= 0:
                 raise InputError(f"--{name} is {getattr(self, name)}: it must be more than nothing.")
@@ -105,8 +106,9 @@ class Placement(Shape):
     def check_placement(self) -> None:
         self.check_shape()
         at_least(self, "workers_per_node", 1)
-        at_least(self, "timeout", 1)
-        self.hosts, self.sbatch = tuple(self.hosts), tuple(self.sbatch)
+        if not 1 <= self.timeout <= LONGEST_TIMEOUT:
+            raise InputError(f"--timeout is {self.timeout:g}: it must be from 1 to {LONGEST_TIMEOUT} seconds.")
+        self.hosts, self.sbatch = tuple(filter(None, self.hosts)), tuple(self.sbatch)
         if self.hosts and self.is_shaped:
             raise InputError(
                 "you set --hosts and what an emulated cluster is to be like: real hosts are as they are. "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from gradsync.config.injection import parse_injection
-from gradsync.config.placement import Launcher, Placement
+from gradsync.config.placement import FASTEST, Launcher, Placement
 from gradsync.config.training import Training
 from gradsync.errors import InputError, unknown
 from gradsync.values import at_least, check_types, counted
@@ -86,6 +86,12 @@ class RunConfig(Settings):
             raise InputError(f"--servers is 0: {strategy} needs at least one.")
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
         check_split(batch_size, workers)
+        on_nodes = self.nodes or self.hosts or self.is_emulated or self.launcher == "slurm"
+        if self.workers_per_node not in (None, workers) and not on_nodes:
+            raise InputError(
+                f"--workers-per-node is {self.workers_per_node} and --workers {workers}, but there are no nodes. "
+                f"HINT: add --nodes {ceil(workers / (self.workers_per_node or 1))}."
+            )
         nodes, workers_per_node = self.resolved_nodes(1 if strategy in ONE_PROCESS else workers)
         grown = bool(self.batch_per_worker) and batch_size > LARGE_BATCH and workers > 1
         found = replace(
@@ -96,9 +102,7 @@ class RunConfig(Settings):
             launcher=self.resolved_launcher,
             transport=self.resolved_transport(strategy),
             device="cpu" if "mpi" in (self.transport, self.launcher) and self.device == "auto" else self.device,
-            nodes=nodes
-            if self.is_emulated or self.hosts or self.launcher == "slurm"
-            else None,  # no nodes but this one
+            nodes=nodes if on_nodes else None,  # None: no node but this machine
             workers_per_node=workers_per_node,
             batch_size=batch_size,
             batch_per_worker=None,
@@ -159,6 +163,9 @@ class RunConfig(Settings):
             raise InputError(f"--inject names rank {injection.rank}: {there}.")
         if injection and injection.where == "link" and self.processes == 1:
             raise InputError("--inject slows a link, but one worker sends nothing: use two or more.")
+        links = self.bits_per_second or FASTEST
+        if injection and (injection.bits_per_second or 0) > links:
+            raise InputError(f"--inject makes a link faster than the others: --bandwidth is {self.bandwidth}.")
         if injection and injection.bits_per_second and not self.is_emulated:
             raise InputError(
                 "--inject with mbit makes the link of an emulated node slower, and here is none. HINT: add --nodes "

@@ -15,15 +15,16 @@ from typing import Any
 from gradsync.cluster import spec
 from gradsync.config import Placement, RunConfig
 from gradsync.errors import InputError, signal_name
-from gradsync.launch import independent, local, mpi, slurm, torchrun
+from gradsync.launch import independent, local, mpi, slurm, slurm_script, torchrun
 from gradsync.launch.finish import began, finish, write_summary
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import WORKER, signals_held
+from gradsync.launch.processes import WORKER
+from gradsync.parent import signals_held
 from gradsync.record import Run, create_folder, rank_files, write_json
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["Watch", "finish", "printed", "run", "run_in_turn", "signals_held", "start"]
+__all__ = ["Watch", "finish", "printed", "run", "run_in_turn", "start"]
 
 
 def unwatched(*_: Path) -> AbstractContextManager[None]:
@@ -96,11 +97,13 @@ def printed(config: RunConfig) -> str:
     """What starts the run, to be used by hand; its folder is there and waits."""
     resolved = config.resolved()
     text = getattr(engine(resolved), "text", None)
-    if text is None:
+    if text is None or resolved.is_emulated:
         raise InputError(
-            f"--print shows what another program is given to start a run, and --launcher {resolved.launcher} needs "
-            "none. HINT: leave out --print, or choose a --launcher for a cluster."
+            "--print shows what to give to another program on a real cluster to start a run. "
+            "HINT: leave out --print, or say where: --hosts a,b or --launcher slurm."
         )
+    if resolved.launcher == "slurm":
+        slurm_script.check_options(resolved)
     return text(resolved, new_folder(config), WORKER)
 
 

@@ -17,7 +17,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, died
 from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop_all
-from gradsync.launch.reach import HostUnreachable, reached
+from gradsync.launch.reach import HostUnreachable, Ssh, reached
 from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
@@ -26,23 +26,25 @@ LOG = "mpiexec.log"
 
 def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
-    (folders[0] / "logs").mkdir(exist_ok=True)
+    folder = folders[0]
+    (folder / "logs").mkdir(exist_ok=True)
     if not (config.hosts or config.is_emulated):
-        return run_mpiexec(config, command(config, folders, module), folders[0], LOOPBACK_ONLY)
+        return judge(config, run_mpiexec(config, command(config, folders, module), folder, LOOPBACK_ONLY), folder)
     with reached(config) as nodes:
         try:
             nodes.send(folders)
-            words = command(config, folders, module, nodes.names, nodes.shell(folders[0] / "logs"))
-            ended = run_mpiexec(config, nodes.from_first(words), folders[0], {})
-            nodes.fetch(folders)
         except HostUnreachable as error:
             return Outcome(failure=error)
-        return ended
+        words = command(config, folders, module, nodes.names, nodes.shell(folder / "logs"))
+        try:
+            code = run_mpiexec(config, nodes.from_first(words), folder, {})
+        finally:
+            nodes.fetch(folders)
+        return judge(config, code, folder)
 
 
-def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environment: dict[str, str]) -> Outcome:
-    log = folder / "logs" / LOG
-    with open(log, "wb") as output:
+def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
+    with open(folder / "logs" / LOG, "wb") as output:
         mpiexec = subprocess.Popen(
             words,
             env=rank_environment(config) | environment | os.environ,
@@ -53,17 +55,21 @@ def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environme
             preexec_fn=lambda: end_with_parent(signal.SIGTERM),
         )
         try:
-            code = mpiexec.wait()
+            return mpiexec.wait()
         finally:
             if mpiexec.poll() is None:
                 stop_all([mpiexec])
-    if code and not rank_files(folder) and not config.hosts:
-        words = last_words(log.read_text(errors="replace"))
-        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {words}"))
+
+
+def judge(config: RunConfig, code: int, folder: Path) -> Outcome:
+    """What became of the run, from mpiexec's exit code and words and from what the ranks have written."""
+    said = (folder / "logs" / LOG).read_text(errors="replace")
+    if code and not rank_files(folder):
+        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(said)}"))
     if code and not config.hosts:
         end_sessions(folder, config.processes)
     told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))
-    return outcome(code, log.read_text(errors="replace"), told)
+    return outcome(code, said, told)
 
 
 class MpiexecFailed(Exception):
@@ -97,14 +103,19 @@ def command(
 def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
     """The command that starts all of it, to be given by hand on a machine that reaches the hosts."""
     settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
+    (folder / "logs").mkdir(exist_ok=True)
+    shell = Ssh(config).shell(folder / "logs") if config.hosts else []
     after = f"# When it has ended: gradsync finish {shlex.quote(str(folder.absolute()))}"
-    return f"{settings} {shlex.join(command(config, [folder], module, config.hosts))}\n{after}"
+    return f"{settings} {shlex.join(command(config, [folder], module, config.hosts, shell))}\n{after}"
 
 
 def find_mpiexec(asked: str | None) -> list[str]:
     """What was asked for, else the one that came with this python's MPI, else the one on the path."""
     if asked:
-        words = shlex.split(asked)
+        try:
+            words = shlex.split(asked)
+        except ValueError as error:
+            raise InputError(f"--mpiexec {asked}: {error}.") from None
         if not words or shutil.which(words[0]) is None:
             raise InputError(f"--mpiexec {asked}: there is no such command.")
         return words

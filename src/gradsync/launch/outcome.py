@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradsync.errors import InputError
 from gradsync.record import Row, log_file
 from gradsync.summary import first, of_kind
 
@@ -49,13 +50,14 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
             "log": [],
         }
     if outcome.failure:
-        raised = outcome.failure.__traceback__ is not None
+        raised = outcome.failure.__traceback__ is not None and not isinstance(outcome.failure, InputError)
         trace = "".join(traceback.format_exception(outcome.failure)) if raised else ""
         kind, message = type(outcome.failure).__name__, str(outcome.failure)
         return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
     if not outcome.exit_codes:
         return None
-    if unreachable := cut_off(ranks):
+    killed = any(code < 0 and not first(ranks[rank], "error") for rank, code in outcome.exit_codes.items())
+    if not killed and (unreachable := cut_off(ranks)):
         return {**unreachable, "traceback": "", "log": []}
     rank = culprit(outcome.exit_codes, ranks)
     row = first(ranks[rank], "error") or {

@@ -122,13 +122,3 @@ def restored_signals() -> Iterator[None]:
     finally:
         for item, handler in before.items():
             signal.signal(item, handler)
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """A Ctrl-C, perhaps the second, must not come in between: it arrives when the block has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

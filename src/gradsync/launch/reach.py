@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +19,11 @@ from gradsync.cluster import lifecycle, namespaces, network
 from gradsync.cluster.enter import command as on_node
 from gradsync.cluster.spec import INTERFACE, Cluster
 from gradsync.config import RunConfig, parse_injection
+from gradsync.errors import InputError
+from gradsync.parent import signals_held
 
 FIRST_PORT, PORTS = 20000, 10000
+CONNECT_SECONDS = 10
 
 
 class Reach(Protocol):
@@ -67,8 +73,9 @@ class Emulated:
 
     def shell(self, folder: Path) -> list[str]:
         """A program that is called as ssh would be: options, the name of a node, and the command for it."""
-        enter = shlex.join(on_node(self.cluster, "NODE")).replace("NODE", '"$node"')
-        text = f'#!/bin/sh\nwhile [ "${{1#-}}" != "$1" ]; do shift; done\nnode=$1; shift\nexec {enter} sh -c "$*"\n'
+        enter = shlex.join(on_node(self.cluster))
+        options = 'while [ "${1#-}" != "$1" ]; do shift; done'
+        text = f'#!/bin/sh\n{options}\nnode=$1; shift\nexec {enter} "$node" sh -c "$*"\n'
         return ["-launcher", "ssh", "-launcher-exec", script(folder, text), "-iface", INTERFACE]
 
     def send(self, folders: Sequence[Path]) -> None: ...
@@ -82,7 +89,8 @@ class Ssh:
     def __init__(self, config: RunConfig) -> None:
         self.names = list(config.hosts)
         self.addresses = [host.rpartition("@")[2] for host in config.hosts]
-        self._ssh = [*shlex.split(config.ssh), "-o", "BatchMode=yes"]
+        self._ssh = [*ssh_words(config.ssh), "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"]
+        self._is_plain = config.ssh == "ssh"
 
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         settings = [f"{name}={value}" for name, value in environment.items()]
@@ -98,14 +106,14 @@ class Ssh:
         return list(words)
 
     def shell(self, folder: Path) -> list[str]:
-        if self._ssh[:1] == ["ssh"] and len(self._ssh) == 3:  # nothing but what mpiexec does by itself
+        if self._is_plain:  # what mpiexec does by itself
             return []
         text = f'#!/bin/sh\nexec {shlex.join(self._ssh)} "$@"\n'
         return ["-launcher", "ssh", "-launcher-exec", script(folder, text)]
 
     def send(self, folders: Sequence[Path]) -> None:
         for folder in map(os.path.abspath, folders):
-            pack = ["tar", "-C", folder, "-cf", "-", "config.json"]
+            pack = ["tar", "-C", folder, "-cf", "-", "."]
             for host in self.names:
                 unpack = f"mkdir -p {shlex.quote(folder)} && tar -C {shlex.quote(folder)} --skip-old-files -xf -"
                 pipe(pack, [*self._ssh, host, unpack])
@@ -114,7 +122,20 @@ class Ssh:
         for folder in map(os.path.abspath, folders):
             for host in self.names:
                 pack = [*self._ssh, host, f"tar -C {shlex.quote(folder)} -cf - ."]
-                pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
+                try:
+                    pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
+                except HostUnreachable as error:  # the record of the others is worth having
+                    print(f"nothing could be fetched from {host}: {error}", file=sys.stderr, flush=True)
+
+
+def ssh_words(text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"--ssh {text}: {error}.") from None
+    if not words or shutil.which(words[0]) is None:
+        raise InputError(f"--ssh {text}: there is no such command.")
+    return words
 
 
 def script(folder: Path, text: str) -> str:
@@ -130,10 +151,17 @@ class HostUnreachable(Exception):
 
 def pipe(source: Sequence[str], target: Sequence[str]) -> None:
     """What one command writes is what the other reads."""
-    with subprocess.Popen(source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
-        second = subprocess.run(target, stdin=first.stdout, capture_output=True)
-        assert first.stderr
-        told = first.stderr.read() + second.stderr
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said) as first,
+    ):
+        second = subprocess.Popen(target, stdin=first.stdout, stdout=subprocess.DEVNULL, stderr=said)
+        assert first.stdout
+        first.stdout.close()  # so that the first learns when the second has gone
+        second.wait()
+        first.wait()
+        said.seek(0)
+        told = said.read()
     if first.returncode or second.returncode:
         raise HostUnreachable(" ".join(told.decode(errors="replace").split()) or shlex.join([*source, "|", *target]))
 
@@ -162,8 +190,9 @@ def slowed_link(config: RunConfig, cluster: Cluster) -> Iterator[None]:
         yield
         return
     node = cluster.node_names[config.places[injection.rank]]
-    network.shape(cluster, node, injection.bits_per_second, cluster.shape.latency_seconds)
     try:
+        network.shape(cluster, node, injection.bits_per_second, cluster.shape.latency_seconds)
         yield
     finally:
-        network.shape(cluster, node, cluster.shape.bits_per_second, cluster.shape.latency_seconds)
+        with signals_held():
+            network.shape(cluster, node, cluster.shape.bits_per_second, cluster.shape.latency_seconds)

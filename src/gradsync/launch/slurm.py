@@ -15,10 +15,10 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import WORKER, rank_environment, signals_held, stop_all
+from gradsync.launch.processes import WORKER, rank_environment, stop_all
 from gradsync.launch.slurm_end import ENDS, FORGOTTEN, outcome
 from gradsync.launch.slurm_script import LOG, check_allocation, check_options, script, srun, step_options
-from gradsync.parent import end_with_parent
+from gradsync.parent import end_with_parent, signals_held
 
 POLL_SECONDS = 0.5
 ANSWER_SECONDS = 60  # for sbatch, scontrol and scancel: the controller may be busy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -30,10 +31,12 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
     with reached(config) as nodes:
         try:
             nodes.send(folders)
-            exit_codes = run_agents(commands(config, nodes, folders, module), folder)
-            nodes.fetch(folders)
         except HostUnreachable as error:
             return Outcome(failure=error)
+        try:
+            exit_codes = run_agents(commands(config, nodes, folders, module), folder)
+        finally:
+            nodes.fetch(folders)
         if not any(exit_codes):
             return Outcome()
         if config.is_emulated:
@@ -48,10 +51,11 @@ class AgentFailed(Exception):
 def commands(config: RunConfig, nodes: Reach, folders: Sequence[Path], module: str) -> list[list[str]]:
     """What to start here for every node that has a rank."""
     meeting = f"--master-addr={nodes.addresses[0]}", f"--master-port={nodes.free_port()}"
+    environment = {name: os.environ.get(name, value) for name, value in rank_environment(config).items()}
     torchrun = [config.remote_python or sys.executable, "-u", "-m", "torch.distributed.run"]
     program = ["-m", module, *(str(folder.absolute()) for folder in folders)]
     return [
-        nodes.command(node, [*torchrun, *options, *meeting, *program], rank_environment(config))
+        nodes.command(node, [*torchrun, *options, *meeting, *program], environment)
         for node, options in enumerate(agent_options(config.places))
     ]
 
@@ -72,8 +76,6 @@ def agent_options(places: Sequence[int]) -> list[list[str]]:
 
 def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
     """The commands for every host, to be given there by hand, all at about the same time."""
-    if not config.hosts:
-        raise InputError("--print shows what is started on real hosts: name them with --hosts a,b,c,d.")
     nodes = Ssh(config)
     meeting = [f"--master-addr={nodes.addresses[0]}", f"--master-port={nodes.free_port()}"]
     program = ["-m", module, str(folder.absolute())]

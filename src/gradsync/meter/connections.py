@@ -55,7 +55,7 @@ def connection(item: Any, info: dict[str, int]) -> Connection:
         sent=info["tcpi_bytes_sent"],
         received=info["tcpi_bytes_received"],
         busy_seconds=info["tcpi_busy_time"] / 1e6,
-        silent=bool(info["tcpi_probes"] or info["tcpi_backoff"] or info["tcpi_retransmits"]),
+        silent=max(info["tcpi_probes"], info["tcpi_backoff"]) >= 2,  # once may be a packet lost in a crowd
     )
 
 

@@ -18,7 +18,7 @@ def figures(rows: list[Row]) -> dict[str, Any]:
         "network": network(rows, host),
         "payload": payload(rows),
         "cpu_percent": percent(host, "cpu_seconds"),
-        "run_delay_percent": without_core(rows, host),
+        "run_delay_percent": without_core(rows),
         "memory_bytes": host[-1]["memory_bytes"] if host else None,
         "peak_memory_bytes": host[-1]["peak_memory_bytes"] if host else None,
         "clock": [{name: row[name] for name in ("time", "offset", "bound")} for row in clocks],
@@ -83,14 +83,23 @@ def percent(host: list[Row], name: str) -> float | None:
     return None if growth is None else growth * 100
 
 
-def without_core(rows: list[Row], host: list[Row]) -> float | None:
-    """Ready but not running, in percent of the time; on a node with a share of the cores, as far as that share would
-    have let it run: a node with half a core that runs half of the time it wants to lacks nothing."""
-    ran, waited = percent(host, "run_seconds"), percent(host, "run_delay_seconds")
-    share = next((row.get("core_share") for row in rows if row["kind"] == "start"), None)
+def without_core(rows: list[Row]) -> float | None:
+    """Ready but not running, in percent of the time. Also known of a run that was not measured otherwise.
+
+    On a node with a share of the cores it counts as far as that share goes: a node with half a core that runs half of
+    the time it wants to lacks nothing, nor does one whose other threads have used the half up.
+    """
+    samples = [row for row in rows if row["kind"] == "host"]
+    samples = samples if len(samples) > 1 else [row["cores"] for row in rows if "cores" in row]
+    if len(samples) < 2:
+        return None
+    ran, waited = percent(samples, "run_seconds"), percent(samples, "run_delay_seconds")
+    start = next((row for row in rows if row["kind"] == "start"), {})
+    share = start.get("core_share")
     if waited is None or ran is None or share is None:
         return waited
-    return max(0.0, share * (ran + waited) - ran)
+    used = (percent(samples, "cpu_seconds") or 0.0) / start["threads"]
+    return max(0.0, share * (ran + waited) - max(ran, used))
 
 
 def rate(before: Row, after: Row, name: str) -> float | None:

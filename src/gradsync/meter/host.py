@@ -73,24 +73,28 @@ class HostSampler:
         memory = self._process.memory_info().rss
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE
         return {
-            "time": time.monotonic(),
-            "cpu_seconds": sum(self._process.cpu_times()[:2]),
+            **cores(),
             "memory_bytes": memory,
             "peak_memory_bytes": max(memory, peak),  # the kernel keeps the two counts a little apart
-            **scheduled(),
             "sent_bytes": counts.sent if counts else None,
             "received_bytes": counts.received if counts else None,
             **gpu(self._device),
         }
 
 
-def scheduled() -> dict[str, float | None]:
-    """Seconds the training thread ran, and was ready to run but did not, since it started (Linux)."""
+def cores() -> dict[str, float | None]:
+    """Seconds until now: of all threads of this process; of the training thread running, and ready but not."""
+    ran, waited = schedstat()
+    used = sum(psutil.Process().cpu_times()[:2])
+    return {"time": time.monotonic(), "cpu_seconds": used, "run_seconds": ran, "run_delay_seconds": waited}
+
+
+def schedstat() -> tuple[float | None, float | None]:
     try:
         ran, waited, *_ = map(int, Path("/proc/self/schedstat").read_text().split())
-    except (OSError, ValueError):
-        return {"run_seconds": None, "run_delay_seconds": None}
-    return {"run_seconds": ran / 1e9, "run_delay_seconds": waited / 1e9}
+    except (OSError, ValueError):  # not Linux
+        return None, None
+    return ran / 1e9, waited / 1e9
 
 
 def gpu(device: torch.device) -> dict[str, Any]:

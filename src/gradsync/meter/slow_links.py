@@ -10,19 +10,20 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from gradsync.meter.stragglers import LINK, SHARE, Straggler
+from gradsync.meter.stragglers import LINK, SECONDS, SHARE, Straggler
 from gradsync.record import Row
 
 FEWEST_BYTES = 1_000_000  # on one connection: less fits into buffers and says nothing about its rate
 SHORTEST = 0.01  # seconds under way, likewise
 MUCH_SLOWER = 0.5  # of what the others have
 MUCH_LATER = 3.0  # times what the others need for there and back
+TIME_SLICE = 5e-3  # seconds a busy host may let a process wait: so much is chance
 
 
 def find(ranks: Sequence[Sequence[Row]], steps: int, seconds_per_step: float, messages: float) -> Straggler | None:
     """``messages``: how often in a step everybody waits for everybody."""
     for found in (slow(ranks, steps), late(ranks, messages)):
-        if found and found[1] >= SHARE * seconds_per_step:
+        if found and found[1] >= max(SHARE * seconds_per_step, SECONDS):
             rank, seconds = found
             return Straggler(rank, steps, steps, seconds, LINK)
     return None
@@ -73,6 +74,6 @@ def late(ranks: Sequence[Sequence[Row]], messages: float) -> tuple[int, float] |
     for rank in range(len(trips)):
         own = min(trips[rank - 1], trips[rank])
         others = [trip for other, trip in enumerate(trips) if other not in (rank, (rank - 1) % len(trips))]
-        if own > MUCH_LATER * statistics.median(others):
+        if own > max(MUCH_LATER * statistics.median(others), statistics.median(others) + TIME_SLICE):
             return rank, (own - statistics.median(others)) / 2 * messages
     return None

@@ -200,13 +200,19 @@ def by_strategy(runs: Sequence[Run]) -> Group | None:
     on_nodes = any(figures.get("nodes", 1) > 1 for figures in found)
     host = host_table(
         [
-            (f"{name} · {rank['node'] if on_nodes else rank['rank']}", rank)
+            (f"{name} · {place(rank, figures) if on_nodes else rank['rank']}", rank)
             for name, figures in named
             for rank in (figures["ranks"] if on_nodes else figures["ranks"][:2])
         ],
         f"strategy · {'node' if on_nodes else 'rank'}",
     )
     return Group(time, Text(), host, *(note(figures) for figures in found if figures["straggler"]))
+
+
+def place(rank: dict[str, Any], figures: dict[str, Any]) -> str:
+    """The node, with the rank where several share it."""
+    shared = sum(other["node"] == rank["node"] for other in figures["ranks"]) > 1
+    return f"{rank['node']} · {rank['rank']}" if shared else rank["node"]
 
 
 def name_of(figures: dict[str, Any], all_figures: Sequence[dict[str, Any]]) -> str:

@@ -21,8 +21,10 @@ from gradsync.config import RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, explain
+from gradsync.parent import signals_held
 from gradsync.record import PROBE_FILE, SCHEMA, Row, Run, create_folder, rank_rows, write_json
 from gradsync.study.bandwidth import Point, fits, points
+from gradsync.summary import cluster
 
 RANK_PROGRAM = "gradsync.prober"
 
@@ -38,7 +40,7 @@ def probe(config: ProbeConfig, watch: launch.Watch) -> Run:
         measured.append(one)
         if outcome.signal:
             break
-    with launch.signals_held():
+    with signals_held():
         summary = summarize(measured, time.time() - begin)
         write_csv(folder / "probe.csv", summary["points"])
         write_json(folder / "summary.json", summary)
@@ -64,6 +66,7 @@ def measure(run: RunConfig, config: ProbeConfig, folder: Path, watch: launch.Wat
         "nodes": len({row["node"] for row in started}),
         "device": started[0]["device"] if started else None,
         "threads": resolved.threads,
+        "cluster": cluster(resolved, ranks),
         "points": found,
     }, outcome
 
@@ -89,6 +92,7 @@ def summarize(measured: Sequence[dict[str, Any]], total_seconds: float) -> dict[
         "nodes": first["nodes"],
         "device": first["device"],
         "threads": first["threads"],
+        "cluster": first["cluster"],
         "transports": [one["transport"] for one in measured],
         "total_seconds": total_seconds,
         "points": [asdict(item) for item in found],
