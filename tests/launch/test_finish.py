@@ -68,7 +68,7 @@ def test_what_a_launcher_is_given_can_be_printed_and_nothing_else_happens(tmp_pa
     assert sorted(path.name for path in made.iterdir()) == ["config.json", "logs"]  # Slurm does not make logs/
     assert text.startswith("#!/bin/bash\n#SBATCH")
     assert text.endswith(f"gradsync finish {made}\n")
-    with pytest.raises(InputError, match=r"--launcher local needs none\. HINT"):
+    with pytest.raises(InputError, match=r"on a real cluster to start a run\. HINT"):
         launch.printed(RunConfig(**settings))
 
 

@@ -22,7 +22,7 @@ from gradsync.config import RunConfig, Shape
 from gradsync.record import Run, read_run
 from root import left_behind, needs_root
 
-pytestmark = [needs_root, pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = [needs_root, pytest.mark.timeout(180)]
 
 SHORT = {"model": "logistic", "batch_size": 24, "steps": 10, "eval": False, "threads": 1}
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

@@ -229,7 +229,7 @@ def some_points(workers: int = 4) -> list[Point]:
 
 
 def measured(error: dict[str, object] | None = None) -> dict[str, object]:
-    facts = {"world_size": 4, "nodes": 1, "device": "cpu", "threads": 1, "points": some_points()}
+    facts = {"world_size": 4, "nodes": 1, "device": "cpu", "threads": 1, "cluster": None, "points": some_points()}
     gloo, mpi = {"transport": "gloo", "error": error}, {"transport": "mpi", "error": None, "points": []}
     return summarize([facts | gloo, facts | mpi], total_seconds=1.0)
 
