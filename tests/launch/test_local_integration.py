@@ -18,8 +18,6 @@ from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.record import rank_file, read_rows
 
-pytestmark = pytest.mark.alone  # within so many seconds
-
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Started]:
@@ -28,6 +26,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
     run.end()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(started: Started, rank: int):
     os.kill(started.pids[rank], signal.SIGKILL)
@@ -42,6 +41,7 @@ def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(started: Started
     assert "Traceback" not in errors
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
     started: Started, number: signal.Signals, code: int
@@ -57,6 +57,7 @@ def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
     assert summary["steps"] >= 2
 
 
+@pytest.mark.alone
 def test_workers_do_not_outlive_a_launcher_that_is_killed_outright(started: Started):
     started.process.kill()
     started.process.communicate(timeout=10)

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from started import Started, alive, wait_until
 
-pytestmark = pytest.mark.alone  # within so many seconds
-
 STEPS = 150
 SLOW = ["--steps", str(STEPS), "--inject", "rank=1,where=data,ms=20"]  # the one that will be killed
 SERVER = 3  # the rank after the workers
@@ -49,6 +47,7 @@ def test_an_asynchronous_run_goes_on_without_a_killed_worker_and_says_so(start: 
     assert sum(summary["staleness"]["histogram"].values()) == summary["updates"]
 
 
+@pytest.mark.alone
 def test_without_its_server_a_run_fails_within_5_seconds_with_a_sentence(start: Start):
     run = start("--strategy", "ps-async")
     os.kill(run.pids[SERVER], signal.SIGKILL)
@@ -80,6 +79,7 @@ def test_a_synchronous_run_that_needs_all_fails_without_one(start: Start):
     assert not any(alive(pid) for pid in run.pids)
 
 
+@pytest.mark.alone
 def test_an_interrupted_run_leaves_no_process(start: Start):
     run = start("--strategy", "ps-async")
     run.process.send_signal(signal.SIGINT)
