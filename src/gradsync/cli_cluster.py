@@ -29,6 +29,8 @@ def cluster(action: Any) -> int:
     }
     try:
         return commands[type(action)](action)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise InputError(f"{error}. HINT: if the cluster is not whole, take it down.") from None
     except Exception as error:
