@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,6 +18,11 @@ needs_root = pytest.mark.skipif(
 needs_cpu_shares = pytest.mark.skipif(
     sys.platform != "linux" or "cpu" not in groups.controllers(), reason="needs the cgroup controller cpu"
 )
+
+
+def own_name(purpose: str) -> str:
+    """Of a cluster no other run of the tests can have, whatever an earlier one left."""
+    return f"test-{purpose}-{os.getpid()}"
 
 
 def left_behind() -> list[str]:

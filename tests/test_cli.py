@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli import join_options, main, parse
+from gradsync.arguments import join_options, parse
+from gradsync.cli import main
 from gradsync.commands import Compare, Show, Train
 from gradsync.data import mnist
 from gradsync.errors import InputError
@@ -56,7 +57,7 @@ def test_show_takes_folders():
 
 
 def test_help_and_parsing_do_not_import_torch():
-    code = "import sys, gradsync.cli as c; c.parse(['compare']); sys.exit('torch' in sys.modules)"
+    code = "import sys, gradsync.cli, gradsync.arguments as c; c.parse(['compare']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

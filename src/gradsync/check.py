@@ -14,7 +14,8 @@ from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
 from gradsync.launch import slurm
 from gradsync.launch.mpi import find_mpiexec
-from gradsync.launch.reach import ssh_words
+from gradsync.launch.processes import words_of
+from gradsync.launch.slurm_script import check_options
 from gradsync.launch.torchrun import agent_options
 from gradsync.plugin import is_reference
 from gradsync.strategies.parameter_server import shards
@@ -37,6 +38,7 @@ def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
         strategies.construct(
             resolved.strategy, TorchComm(size=resolved.processes), config.buffers, config.options, roles
         )
+        check_layout(resolved)
         if to_start:
             check_launcher(resolved)
     config = configs[0]
@@ -69,17 +71,24 @@ def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
     return model
 
 
+def check_layout(config: RunConfig) -> None:
+    """What an engine cannot be told, wherever it is started."""
+    if config.launcher == "slurm":
+        check_options(config)
+    if config.launcher == "torchrun":
+        agent_options(config.places)
+
+
 def check_launcher(config: RunConfig) -> None:
+    """What the engine needs here."""
     if config.transport == "mpi" and importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
     if config.launcher == "mpi":
         find_mpiexec(config.mpiexec)
     if config.launcher == "slurm":
         slurm.check(config)
-    if config.launcher == "torchrun":
-        agent_options(config.places)
     if config.hosts:
-        ssh_words(config.ssh)
+        words_of("--ssh", config.ssh)
     if config.cluster:
         network.refuse_cut_nodes(spec.find(config.cluster))
     elif config.is_emulated:
@@ -89,6 +98,7 @@ def check_launcher(config: RunConfig) -> None:
 def check_probe(config: ProbeConfig) -> None:
     for run in config.runs():
         resolved = run.resolved()
+        check_layout(resolved)
         check_launcher(resolved)
         if resolved.launcher == "local":  # else other machines decide
             here = world.World(size=resolved.processes, local_size=resolved.processes)

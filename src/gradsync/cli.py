@@ -8,35 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Union
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import tyro
-from tyro.conf import OmitArgPrefixes, subcommand
-
-from gradsync.commands import Cluster, Compare, Data, Exec, Finish, Probe, Show, Trace, Train, Verify
-from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
+from gradsync.arguments import parse
+from gradsync.commands import Cluster, Compare, Finish, Probe, Show, Trace, Train, Verify
+from gradsync.config import RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.record import PROBE_FILE, Run, is_probe, read_run
-from gradsync.study.compare import CompareConfig
-from gradsync.values import flag
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
-
-
-SAME = {"--ntasks-per-node": "--workers-per-node"}  # Slurm's
-
-# Flags that take several values.
-OF_RUNS = ("--decay-epochs", "--hosts")
-LISTS = {
-    "train": (*OF_RUNS, "--columns"),
-    "compare": (*OF_RUNS, "--columns", "--strategies", "--workers"),
-    "probe": ("--transport", "--operations", "--sizes", "--hosts"),
-    "show": ("--columns",),
-    "verify": (*OF_RUNS, "--strategies", "--workers", "--servers", "--transport"),
-}
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -59,111 +40,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def raise_terminated(*_: Any) -> NoReturn:
     """SIGTERM is treated like Ctrl-C: clean up, then end."""
     raise KeyboardInterrupt("SIGTERM")
-
-
-def parse(argv: list[str]) -> Any:
-    """Arguments to a command object; a --config file gives the defaults that flags then replace."""
-    argv, words = command_for_node(argv)
-    argv = split_lists(join_options(renamed(argv)))
-    commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
-    file_options: dict[str, str] = {}
-    if argv and argv[0] in commands and (file := config_file(argv)):
-        kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
-        values = without_replaced(read_file(file, kind), argv)
-        commands[argv[0]].run = kind(**values)
-        # tyro reads --options only where the default is empty: the file's are put back below the flags'.
-        file_options, commands[argv[0]].run.options = commands[argv[0]].run.options, {}
-    parser = Union[  # noqa: UP007 - built at run time
-        Annotated[Train, subcommand("train", default=commands["train"])],
-        Annotated[Compare, subcommand("compare", default=commands["compare"])],
-        Annotated[Finish, subcommand("finish")],
-        Annotated[Verify, subcommand("verify")],
-        Annotated[Probe, subcommand("probe")],
-        Annotated[Show, subcommand("show")],
-        Annotated[Trace, subcommand("trace")],
-        Annotated[Data, subcommand("data")],
-        Annotated[Cluster, subcommand("cluster")],
-    ]
-    command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
-    if isinstance(command, (Train, Compare)):
-        command.run.options = file_options | command.run.options
-    if isinstance(command, Cluster) and isinstance(command.action, Exec):
-        command.action.words = words
-    return command
-
-
-def command_for_node(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """What stands behind -- is not ours to read: gradsync cluster exec lab node2 -- COMMAND ..."""
-    if argv[:2] != ["cluster", "exec"] or "--" not in argv:
-        return argv, ()
-    end = argv.index("--")
-    return argv[:end], tuple(argv[end + 1 :])
-
-
-def renamed(argv: list[str]) -> list[str]:
-    """Other programs' names for the same."""
-    found = []
-    for item in argv:
-        name, equals, value = item.partition("=")
-        found.append(f"{SAME.get(name.replace('_', '-'), name)}{equals}{value}")
-    return found
-
-
-def join_options(argv: list[str]) -> list[str]:
-    """``--options.bucket-mb 25`` for each option becomes one ``--options bucket-mb 25 ...``, as tyro reads it."""
-    rest: list[str] = []
-    options: list[str] = []
-    items = iter(argv)
-    for item in items:
-        if not item.startswith("--options."):
-            rest.append(item)
-            continue
-        name, equals, value = item.removeprefix("--options.").partition("=")
-        if not equals:
-            value = next(items, "--")
-        if value.startswith("--"):
-            raise InputError(f"--options.{name} needs a value: --options.{name} VALUE.")
-        options += [name, value]
-    return [*rest, "--options", *options] if options else rest
-
-
-def split_lists(argv: list[str]) -> list[str]:
-    """``verify --workers 2,3,4`` is the same as ``--workers 2 3 4``; likewise --strategies."""
-    lists = LISTS.get(argv[0] if argv else "", ())
-    found: list[str] = []
-    folders: list[str] = []  # of show, after a list with commas: put before it, or the flag would take them too
-    inside = whole = False
-    for item in argv:
-        name, equals, value = item.partition("=")
-        if item.startswith("--"):
-            inside, whole = name in lists, bool(equals)
-            found += [name, *value.split(",")] if inside and equals else [item]
-        elif inside and whole and argv[0] == "show":
-            folders.append(item)
-        else:
-            found += [part for part in item.split(",") if part] if inside else [item]
-            whole = "," in item
-    return [*found[:1], *folders, *found[1:]]
-
-
-def config_file(argv: list[str]) -> Path | None:
-    for index, item in enumerate(argv):
-        if item == "--config" and index + 1 < len(argv):
-            return Path(argv[index + 1])
-        if item.startswith("--config="):
-            return Path(item.removeprefix("--config="))
-    return None
-
-
-def without_replaced(values: dict[str, Any], argv: list[str]) -> dict[str, Any]:
-    """A flag replaces the other way of saying the same in the file: --steps replaces epochs."""
-    given = {item.split("=")[0].replace("_", "-") for item in argv}
-    for one, other in ALTERNATIVES:
-        if flag(one) in given:
-            values.pop(other, None)
-        if flag(other) in given:
-            values.pop(one, None)
-    return values
 
 
 def dispatch(command: Any) -> int:

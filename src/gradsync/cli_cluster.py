@@ -59,7 +59,7 @@ def status(command: Status) -> int:
     elif not found:
         print("There is no emulated cluster. Make one with: gradsync cluster up lab --nodes 4 --bandwidth 1gbit")
     for item in found if not command.json else ():
-        make_console(json=False).print(status_table(item))
+        make_console(json=False).print(status_table(item, lifecycle.look(item)))
     return 0
 
 

@@ -17,7 +17,7 @@ import torch
 from gradsync import config as configs
 from gradsync import world
 from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
-from gradsync.config import Placement, RunConfig
+from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.meter.host import cores
 from gradsync.meter.recorder import Recorder, Stopwatch
@@ -72,10 +72,8 @@ def print_into(folder: Path, rank: int) -> None:
 def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tuple[type[Exception], ...]) -> bool:
     """One run. If it fails, its record tells why."""
     log = RankLog(folder, here.rank)
-    timeout = Placement.timeout
     try:
         config = configs.load(folder / "config.json").resolved()
-        timeout = config.timeout
         if config.transport == "mpi":
             mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         job(config, folder, here, log)
@@ -88,7 +86,7 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
             message=str(error),
             traceback=trace,
             lost_peer=is_lost_peer(error),
-            silent_peers=lifeline.silent_peers(str(error), timeout) if is_lost_peer(error) else [],
+            silent_peers=lifeline.silent_peers(str(error)) if is_lost_peer(error) else [],
             time=time.time(),
         )
         return False

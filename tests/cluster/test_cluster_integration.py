@@ -18,7 +18,7 @@ from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
 from gradsync.config import Shape
 from gradsync.errors import InputError
-from root import left_behind, needs_cpu_shares, needs_root
+from root import left_behind, needs_cpu_shares, needs_root, own_name
 
 pytestmark = [needs_root, pytest.mark.alone]
 
@@ -26,7 +26,7 @@ pytestmark = [needs_root, pytest.mark.alone]
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Cluster]:
     shared = 0.5 if "cpu" in groups.controllers() else None
-    cluster = lifecycle.up("test-lab", Shape(nodes=3, bandwidth="1gbit", cpus=shared))
+    cluster = lifecycle.up(own_name("lab"), Shape(nodes=3, bandwidth="1gbit", cpus=shared))
     yield cluster
     lifecycle.down(cluster)
 
@@ -41,7 +41,7 @@ def on(cluster: Cluster, node: str, *words: str) -> str:
 def test_twenty_times_up_and_down_leaves_nothing():
     before = left_behind()
     for _ in range(20):
-        cluster = lifecycle.up("test-again", Shape(nodes=3, bandwidth="1gbit", cpus=0.5, memory="1GB"))
+        cluster = lifecycle.up(own_name("again"), Shape(nodes=3, bandwidth="1gbit", cpus=0.5, memory="1GB"))
         assert len(namespaces.existing(cluster.namespace(""))) == 4
         lifecycle.down(cluster)
         lifecycle.down(cluster)
@@ -57,16 +57,17 @@ from gradsync.cluster.enter import command
 from gradsync.config import Shape
 if sys.argv[1] == "halfway":
     network.shape = lambda *_: (print("here", flush=True), time.sleep(60))
-cluster = lifecycle.up(f"test-{sys.argv[1]}", Shape(nodes=2, memory="1GB"))
+cluster = lifecycle.up(sys.argv[2], Shape(nodes=2, memory="1GB"))
 subprocess.run(command(cluster, "node2", "sh", "-c", "sleep 600 >/dev/null & echo here"))
 time.sleep(60)
 """
     before = left_behind()
     for when in ("halfway", "whole"):
-        with subprocess.Popen([sys.executable, "-c", program, when], stdout=subprocess.PIPE) as making:
+        words = [sys.executable, "-c", program, when, own_name(when)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as making:
             assert making.stdout and making.stdout.readline() == b"here\n"
             making.send_signal(signal.SIGKILL)
-        cluster = spec.find(f"test-{when}")
+        cluster = spec.find(own_name(when))
         assert set(left_behind()) > set(before)
         assert bool(namespaces.processes_in(cluster.namespace("node2"))) == (when == "whole")
         if before:
@@ -90,7 +91,7 @@ def test_a_node_has_its_own_name_address_and_interface(lab: Cluster):
 def test_links_carry_what_was_asked_for(bandwidth: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gauge, "RATE_SECONDS", 0.3)
     asked = Shape(nodes=3, bandwidth=bandwidth)
-    cluster = lifecycle.up("test-rate", asked)
+    cluster = lifecycle.up(own_name("rate"), asked)
     try:
         rates = [pair.bits_per_second / asked.bits_per_second for pair in gauge.measure_pairs(cluster)]
         together = gauge.rate_into(cluster, ["node2", "node3"], "node1") / asked.bits_per_second
@@ -133,7 +134,7 @@ def test_what_cannot_be_had_is_refused_before_anything_is_made(monkeypatch: pyte
     if "CONFIG_NET_SCH_NETEM" not in str(kernel_without_netem()):
         monkeypatch.setattr(network, "refuse_missing_netem", refuse)
     with pytest.raises(InputError, match="--latency needs the kernel's netem"):
-        lifecycle.up("test-refused", Shape(nodes=2, latency="1ms"))
+        lifecycle.up(own_name("refused"), Shape(nodes=2, latency="1ms"))
     assert left_behind() == before
 
 
@@ -148,7 +149,7 @@ def kernel_without_netem() -> InputError | None:
 def test_latency_is_what_was_asked_for():
     if error := kernel_without_netem():
         pytest.skip(str(error))
-    cluster = lifecycle.up("test-late", Shape(nodes=2, latency="5ms"))
+    cluster = lifecycle.up(own_name("late"), Shape(nodes=2, latency="5ms"))
     try:
         assert all(0.010 <= pair.round_trip < 0.013 for pair in gauge.measure_pairs(cluster))
     finally:

@@ -27,7 +27,7 @@ def make(name: str = "lab", **shape: object) -> Cluster:
 
 @given(nodes=st.integers(1, 40), network=st.integers(0, spec.NETWORKS - 1))
 def test_every_part_has_a_name_and_an_address_of_its_own(nodes: int, network: int):
-    cluster = Cluster("lab", nodes, Shape(), network)
+    cluster = Cluster("lab", Shape(nodes=nodes), network)
     addresses = [cluster.address(node) for node in [*cluster.node_names, "switch"]]
     assert len(set(addresses)) == len(set(cluster.namespaces)) == nodes + 1
     assert all(0 < int(part) < 255 for address in addresses for part in address.split(".")[3:])
@@ -57,7 +57,17 @@ def test_a_second_one_of_the_same_name_is_refused():
     with pytest.raises(InputError, match="there is a cluster lab already"):
         make()
     with pytest.raises(InputError, match="there is a cluster lab already"):
-        spec.remember(Cluster("lab", 2, Shape(), 7))
+        spec.remember(Cluster("lab", Shape(nodes=2), 7))
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_cluster_of_another_version_is_named_and_passed_over():
+    spec.file_of("old").write_text('{"name": "old", "switch": 7}')
+    with pytest.raises(InputError, match="old was made by another version of gradsync"):
+        spec.find("old")
+    make()
+    assert [cluster.name for cluster in spec.everyone()] == ["lab"]
+    assert spec.names() == ["lab", "old"]
 
 
 @pytest.mark.usefixtures("own_state")

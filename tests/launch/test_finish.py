@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli import SAME, parse
+from gradsync.arguments import SAME, parse
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.record import RankLog, read_run, write_json

@@ -20,7 +20,7 @@ from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
 from gradsync.config import RunConfig, Shape
 from gradsync.record import Run, read_run
-from root import left_behind, needs_root
+from root import left_behind, needs_root, own_name
 
 pytestmark = [needs_root, pytest.mark.timeout(180)]
 
@@ -30,7 +30,7 @@ SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Cluster]:
-    cluster = lifecycle.up("test-runs", Shape(nodes=3, bandwidth="1gbit"))
+    cluster = lifecycle.up(own_name("runs"), Shape(nodes=3, bandwidth="1gbit"))
     yield cluster
     lifecycle.down(cluster)
 
@@ -136,7 +136,7 @@ def test_a_stopped_run_leaves_nothing(tmp_path: Path, number: signal.Signals):
     started = Started(tmp_path, "--nodes", "3")
     try:
         assert len(left_behind()) > len(before)
-        places = {place for name in spec.names() for place in spec.find(name).namespaces}
+        places = {place for cluster in spec.everyone() for place in cluster.namespaces}
         started.process.send_signal(number)
         started.process.communicate(timeout=30)
         if number == signal.SIGINT:

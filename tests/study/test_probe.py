@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from gradsync.arguments import parse
 from gradsync.check import check_probe
-from gradsync.cli import dispatch, parse, run_folders
+from gradsync.cli import dispatch, run_folders
 from gradsync.comm import Comm
 from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes
 from gradsync.errors import InputError

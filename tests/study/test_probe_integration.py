@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli import dispatch, parse
+from gradsync.arguments import parse
+from gradsync.cli import dispatch
 from gradsync.config.probe import OPERATIONS
 from gradsync.record import rank_files, read_rows
 

@@ -126,9 +126,8 @@ def transfer(ends: Sequence[tuple[socket.socket, socket.socket]]) -> float:
                 count[2] = now
 
     threads = [threading.Thread(target=send, args=[sender]) for sender, _ in ends]
-    threads += [
-        threading.Thread(target=receive, args=[end[1], count]) for end, count in zip(ends, counts, strict=True)
-    ]
+    receivers = [receiver for _, receiver in ends]
+    threads += [threading.Thread(target=receive, args=both) for both in zip(receivers, counts, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -67,6 +67,30 @@ def check_netem() -> None:
         namespaces.remove(trial)
 
 
+@dataclass(frozen=True)
+class NodeState:
+    node: str
+    is_there: bool
+    is_attached: bool = False
+    processes: int = 0
+
+
+def look(cluster: Cluster) -> list[NodeState]:
+    """What has become of its nodes."""
+    there = namespaces.existing(cluster.namespace(""))
+    return [
+        NodeState(
+            node,
+            True,
+            network.is_attached(cluster, node),
+            len(namespaces.processes_in(cluster.namespace(node))),
+        )
+        if cluster.namespace(node) in there
+        else NodeState(node, False)
+        for node in cluster.node_names
+    ]
+
+
 def down(cluster: Cluster) -> None:
     """Its processes, namespaces with all that is in them, control groups, and the file that remembers it."""
     end_processes(lambda: processes_of(cluster.namespaces, cluster.groups))
@@ -91,7 +115,10 @@ def down_all() -> list[str]:
         namespaces.remove(namespace)
     for folder in folders:
         groups.remove(folder)
-    return [*(cluster.name for cluster in taken), *strays, *(folder.name for folder in folders)]
+    unreadable = spec.names()
+    for name in unreadable:
+        spec.forget(name)
+    return [*(cluster.name for cluster in taken), *unreadable, *strays, *(folder.name for folder in folders)]
 
 
 def processes_of(places: Iterable[str], folders: Iterable[str]) -> set[int]:

@@ -19,7 +19,7 @@ from gradsync.values import counted, flag
 PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
 NETWORKS = 256
-FEWEST_NODES, MOST_NODES = 2, 250  # the first is the default
+DEFAULT_NODES, MOST_NODES = 2, 250
 INTERFACE = "eth0"  # in every node
 
 Place = TypeVar("Place", bound=Placement)
@@ -30,11 +30,17 @@ class Cluster:
     """What ``up`` was told, and which of the private networks the cluster has."""
 
     name: str
-    nodes: int
     shape: Shape
+    """With its number of nodes."""
+
     network: int
     groups: tuple[str, ...] = ()
     """The control groups made for it: one folder for each controller."""
+
+    @property
+    def nodes(self) -> int:
+        assert self.shape.nodes
+        return self.shape.nodes
 
     @property
     def node_names(self) -> list[str]:
@@ -77,13 +83,14 @@ def make(name: str, asked: Shape) -> Cluster:
         raise InputError(
             f"there is a cluster {name} already ({find(name)}). HINT: gradsync cluster down {name}, or another name."
         )
-    nodes = asked.nodes or FEWEST_NODES
     taken = {other.network for other in everyone()}
     network = next((number for number in range(NETWORKS) if number not in taken), None)
     if network is None:
         raise InputError(f"there are {NETWORKS} clusters already: take some down with gradsync cluster down --all.")
-    shape = Shape(**{item.name: getattr(asked, item.name) for item in fields(Shape)} | {"nodes": nodes})
-    return Cluster(name, nodes, shape, network)
+    shape = Shape(
+        **{item.name: getattr(asked, item.name) for item in fields(Shape)} | {"nodes": asked.nodes or DEFAULT_NODES}
+    )
+    return Cluster(name, shape, network)
 
 
 def file_of(name: str) -> Path:
@@ -129,7 +136,12 @@ def find(name: str) -> Cluster:
     if name not in names():
         raise unknown("cluster", name, names(), f"Make it with: gradsync cluster up {name} --nodes 4.")
     values = json.loads(file_of(name).read_text())
-    return Cluster(**values | {"groups": tuple(values["groups"]), "shape": Shape(**values["shape"])})
+    try:
+        return Cluster(**values | {"groups": tuple(values["groups"]), "shape": Shape(**values["shape"])})
+    except (TypeError, KeyError):
+        raise InputError(
+            f"the cluster {name} was made by another version of gradsync. HINT: gradsync cluster down --all."
+        ) from None
 
 
 def filled(config: Place) -> Place:
@@ -148,7 +160,7 @@ def filled(config: Place) -> Place:
 
 
 def everyone() -> list[Cluster]:
-    """All there are, without those that go while one looks."""
+    """All that this version can read, without those that go while one looks."""
     found = []
     for name in names():
         with suppress(InputError, FileNotFoundError):

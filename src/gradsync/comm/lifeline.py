@@ -15,12 +15,15 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from itertools import count
 
 from gradsync.meter.connections import Connections, own_sockets
 
 ADDRESS = re.compile(r"\[([0-9a-f.:]+)\]:\d+")  # as gloo names its peers
 LOOKS = 8  # while the kernel waits for an answer
-_sightings: dict[str, float] = {}  # address -> when it was last seen not to answer
+LATELY = 3  # looks ago
+_sightings: dict[str, int] = {}  # address -> the look at which it was last seen not to answer
+_looks = count()
 _watching = threading.Lock()
 
 
@@ -53,16 +56,19 @@ def watch(every: float) -> None:
             time.sleep(every)
 
 
-def look(connections: Connections) -> None:
-    _sightings.update((item.peer, time.monotonic()) for item in connections.look() if item.silent)
+def look(connections: Connections) -> int:
+    """Which look this was."""
+    number = next(_looks)
+    _sightings.update((item.peer, number) for item in connections.look() if item.silent)
+    return number
 
 
-def silent_peers(message: str, seconds: float) -> list[str]:
+def silent_peers(message: str) -> list[str]:
     """Addresses that have not answered lately: of the connection whose end this message tells, and of others."""
     found = set(ADDRESS.findall(message)) if "timed out" in message.lower() else set()
     with suppress(Exception):
         connections = Connections()
-        look(connections)
+        now = look(connections)
         connections.close()
-    recently = time.monotonic() - 3 * max(1.0, seconds / LOOKS)
-    return sorted(found | {peer for peer, seen in _sightings.items() if seen >= recently})
+        found |= {peer for peer, seen in _sightings.items() if seen >= now - LATELY}
+    return sorted(found)

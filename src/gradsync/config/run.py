@@ -203,7 +203,7 @@ class RunConfig(Settings):
 
     @property
     def trainers(self) -> int:
-        """Processes that train; of a resolved config, like the next three."""
+        """Processes that train; of a resolved config, like all that follow."""
         assert self.workers
         return 1 if self.strategy in ONE_PROCESS else self.workers
 

@@ -15,7 +15,7 @@ from typing import Any
 from gradsync.cluster import spec
 from gradsync.config import Placement, RunConfig
 from gradsync.errors import InputError, signal_name
-from gradsync.launch import independent, local, mpi, slurm, slurm_script, torchrun
+from gradsync.launch import independent, local, mpi, slurm, torchrun
 from gradsync.launch.finish import began, finish, write_summary
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import WORKER
@@ -102,8 +102,6 @@ def printed(config: RunConfig) -> str:
             "--print shows what to give to another program on a real cluster to start a run. "
             "HINT: leave out --print, or say where: --hosts a,b or --launcher slurm."
         )
-    if resolved.launcher == "slurm":
-        slurm_script.check_options(resolved)
     return text(resolved, new_folder(config), WORKER)
 
 

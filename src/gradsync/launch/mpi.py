@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -16,9 +13,16 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, died
-from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop_all
+from gradsync.launch.processes import (
+    PATIENCE,
+    WORKER,
+    end_sessions,
+    last_words,
+    rank_environment,
+    run_starter,
+    words_of,
+)
 from gradsync.launch.reach import HostUnreachable, Ssh, reached
-from gradsync.parent import end_with_parent
 from gradsync.record import rank_files, read_rows
 
 LOG = "mpiexec.log"
@@ -28,8 +32,10 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
     folder = folders[0]
     (folder / "logs").mkdir(exist_ok=True)
+    log, variables = folder / "logs" / LOG, rank_environment(config)
     if not (config.hosts or config.is_emulated):
-        return judge(config, run_mpiexec(config, command(config, folders, module), folder, LOOPBACK_ONLY), folder)
+        words = command(config, folders, module)
+        return judge(config, run_starter(words, log, variables | LOOPBACK_ONLY, PATIENCE), folder)
     with reached(config) as nodes:
         try:
             nodes.send(folders)
@@ -37,28 +43,10 @@ def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> 
             return Outcome(failure=error)
         words = command(config, folders, module, nodes.names, nodes.shell(folder / "logs"))
         try:
-            code = run_mpiexec(config, nodes.from_first(words), folder, {})
+            code = run_starter(nodes.from_first(words), log, variables, PATIENCE)
         finally:
             nodes.fetch(folders)
         return judge(config, code, folder)
-
-
-def run_mpiexec(config: RunConfig, words: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
-    with open(folder / "logs" / LOG, "wb") as output:
-        mpiexec = subprocess.Popen(
-            words,
-            env=rank_environment(config) | environment | os.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches us only, and we tell mpiexec
-            preexec_fn=lambda: end_with_parent(signal.SIGTERM),
-        )
-        try:
-            return mpiexec.wait()
-        finally:
-            if mpiexec.poll() is None:
-                stop_all([mpiexec])
 
 
 def judge(config: RunConfig, code: int, folder: Path) -> Outcome:
@@ -112,13 +100,7 @@ def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
 def find_mpiexec(asked: str | None) -> list[str]:
     """What was asked for, else the one that came with this python's MPI, else the one on the path."""
     if asked:
-        try:
-            words = shlex.split(asked)
-        except ValueError as error:
-            raise InputError(f"--mpiexec {asked}: {error}.") from None
-        if not words or shutil.which(words[0]) is None:
-            raise InputError(f"--mpiexec {asked}: there is no such command.")
-        return words
+        return words_of("--mpiexec", asked)
     found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
     if found is None:
         raise InputError("--launcher mpi needs mpiexec: pip install 'gradsync[mpi]', or name yours with --mpiexec.")

@@ -5,21 +5,26 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import shlex
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.parent import end_with_parent
 from gradsync.record import log_file, rank_file, read_rows
 
 LOOPBACK = "127.0.0.1"
 WORKER = "gradsync.worker"  # what every rank runs, with the run folders as arguments
 SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
+PATIENCE = SHUTDOWN_SECONDS + 1  # the same for who has started them, and asks them in turn
 LAST_WORDS = 60
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -59,8 +64,41 @@ def end_sessions(folder: Path, processes: int) -> None:
                 os.killpg(row["pid"], signal.SIGKILL)
 
 
-def stop_all(processes: Iterable[subprocess.Popen[bytes]], seconds: float = SHUTDOWN_SECONDS + 1) -> None:
-    """Ask them to end, and kill those that do not: by default after a little longer than they give their own."""
+def words_of(flag: str, text: str) -> list[str]:
+    """The command a flag names, as words; it must be there."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"{flag} {text}: {error}.") from None
+    if not words or shutil.which(words[0]) is None:
+        raise InputError(f"{flag} {text}: there is no such command.")
+    return words
+
+
+def run_starter(words: Sequence[str], log: Path, variables: dict[str, str], patience: float) -> int:
+    """A program that starts the ranks, such as mpiexec or srun, until it ends; its exit code.
+
+    ``variables``: what it inherits unless the user has set it; ``patience``: seconds it gets to end when we must.
+    """
+    with open(log, "wb") as output:
+        starter = subprocess.Popen(
+            words,
+            env=variables | os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches us only, and we tell it
+            preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+        )
+        try:
+            return starter.wait()
+        finally:
+            if starter.poll() is None:
+                stop_all([starter], patience)
+
+
+def stop_all(processes: Iterable[subprocess.Popen[bytes]], seconds: float = PATIENCE) -> None:
+    """Ask them to end, and kill those that do not."""
     processes = list(processes)
     for process in processes:
         process.terminate()

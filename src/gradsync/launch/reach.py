@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from gradsync.cluster import lifecycle, namespaces, network
 from gradsync.cluster.enter import command as on_node
 from gradsync.cluster.spec import INTERFACE, Cluster
 from gradsync.config import RunConfig, parse_injection
-from gradsync.errors import InputError
+from gradsync.launch.processes import words_of
 from gradsync.parent import signals_held
 
 FIRST_PORT, PORTS = 20000, 10000
@@ -89,7 +88,7 @@ class Ssh:
     def __init__(self, config: RunConfig) -> None:
         self.names = list(config.hosts)
         self.addresses = [host.rpartition("@")[2] for host in config.hosts]
-        self._ssh = [*ssh_words(config.ssh), "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"]
+        self._ssh = [*words_of("--ssh", config.ssh), "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"]
         self._is_plain = config.ssh == "ssh"
 
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -126,16 +125,6 @@ class Ssh:
                     pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
                 except HostUnreachable as error:  # the record of the others is worth having
                     print(f"nothing could be fetched from {host}: {error}", file=sys.stderr, flush=True)
-
-
-def ssh_words(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise InputError(f"--ssh {text}: {error}.") from None
-    if not words or shutil.which(words[0]) is None:
-        raise InputError(f"--ssh {text}: there is no such command.")
-    return words
 
 
 def script(folder: Path, text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,10 +14,10 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import WORKER, rank_environment, stop_all
+from gradsync.launch.processes import WORKER, rank_environment, run_starter
 from gradsync.launch.slurm_end import ENDS, FORGOTTEN, outcome
-from gradsync.launch.slurm_script import LOG, check_allocation, check_options, script, srun, step_options
-from gradsync.parent import end_with_parent, signals_held
+from gradsync.launch.slurm_script import LOG, check_allocation, script, srun, step_options
+from gradsync.parent import signals_held
 
 POLL_SECONDS = 0.5
 ANSWER_SECONDS = 60  # for sbatch, scontrol and scancel: the controller may be busy
@@ -26,8 +25,7 @@ GONE_SECONDS = 90  # from scancel until the job is gone: Slurm gives tasks 30 s 
 
 
 def check(config: RunConfig, environment: Mapping[str, str] = os.environ) -> None:
-    """Everything that can be refused before a job is made."""
-    check_options(config)
+    """Whether this is a place from which a job can be made."""
     inside = "SLURM_JOB_ID" in environment
     missing = [name for name in (["srun"] if inside else ["sbatch", "scontrol", "scancel"]) if not shutil.which(name)]
     if missing:
@@ -126,19 +124,6 @@ def ask(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str
 
 def run_step(config: RunConfig, folders: Sequence[Path], module: str) -> Outcome:
     """Inside an allocation srun is enough, and stays until its tasks have ended."""
-    with open(folders[0] / "logs" / LOG, "wb") as output:
-        step = subprocess.Popen(
-            srun(config, folders, module, step_options(config)),
-            env=rank_environment(config) | os.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches us only, and we tell srun
-            preexec_fn=lambda: end_with_parent(signal.SIGTERM),
-        )
-        try:
-            code = step.wait()
-        finally:
-            if step.poll() is None:
-                stop_all([step], GONE_SECONDS)
+    words = srun(config, folders, module, step_options(config))
+    code = run_starter(words, folders[0] / "logs" / LOG, rank_environment(config), GONE_SECONDS)
     return outcome(os.environ["SLURM_JOB_ID"], "FAILED" if code else "COMPLETED", folders, config.processes)

@@ -85,8 +85,12 @@ class HostSampler:
 def cores() -> dict[str, float | None]:
     """Seconds until now: of all threads of this process; of the training thread running, and ready but not."""
     ran, waited = schedstat()
-    used = sum(psutil.Process().cpu_times()[:2])
-    return {"time": time.monotonic(), "cpu_seconds": used, "run_seconds": ran, "run_delay_seconds": waited}
+    return {
+        "time": time.monotonic(),
+        "cpu_seconds": time.process_time(),
+        "run_seconds": ran,
+        "run_delay_seconds": waited,
+    }
 
 
 def schedstat() -> tuple[float | None, float | None]:

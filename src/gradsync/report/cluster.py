@@ -9,24 +9,20 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from gradsync.cluster import groups, namespaces, network
 from gradsync.cluster.gauge import Pair
+from gradsync.cluster.lifecycle import NodeState
 from gradsync.cluster.spec import Cluster
 from gradsync.report.tables import NOTHING, plain_table
 
 
-def status_table(cluster: Cluster) -> Table:
+def status_table(cluster: Cluster, states: Sequence[NodeState]) -> Table:
     table = plain_table(f"{cluster.name}: {cluster}")
     for heading in ("node", "address", "link", "processes"):
         table.add_column(heading, justify="right" if heading == "processes" else "left")
-    there = namespaces.existing(cluster.namespace(""))
-    for node in cluster.node_names:
-        if cluster.namespace(node) not in there:
-            table.add_row(node, cluster.address(node), "missing: take the cluster down", NOTHING)
-            continue
-        link = "connected" if network.is_attached(cluster, node) else "cut off"
-        running = len(namespaces.processes_in(cluster.namespace(node)))
-        table.add_row(node, cluster.address(node), link, str(running))
+    for state in states:
+        link = "connected" if state.is_attached else "cut off" if state.is_there else "missing: take the cluster down"
+        running = str(state.processes) if state.is_there else NOTHING
+        table.add_row(state.node, cluster.address(state.node), link, running)
     return table
 
 
@@ -66,8 +62,7 @@ def promises(cluster: Cluster, pairs: Sequence[Pair], shares: Mapping[str, float
             wanted = NOTHING if asked is None else f"{asked:g} {unit}"
             table.add_row(name, wanted, f"{statistics.median(got):.3f} {unit}", furthest(asked, got))
     if shape.memory_bytes:
-        there = "memory" in groups.controllers()
-        table.add_row("memory", str(shape.memory), "set as a limit" if there else NOTHING, NOTHING)
+        table.add_row("memory", str(shape.memory), "set as a limit", NOTHING)
     return table
 
 
