@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "gradsync"
 
-BASE = {"errors", "values", "version"}
+BASE = {"errors", "exhibit", "values", "version"}
 ALLOWED = {
     "config": BASE,
     "record": BASE,

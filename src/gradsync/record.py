@@ -135,6 +135,12 @@ class Run:
         error = self.summary["error"] if self.summary else None
         return error.get("signal") if error else None
 
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether it failed because what it asked for does not fit."""
+        error = self.summary["error"] if self.summary else None
+        return bool(error and error.get("out_of_memory"))
+
 
 def is_probe(folder: Path) -> bool:
     return (folder / PROBE_FILE).exists()

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
@@ -17,14 +17,14 @@ from gradsync.config import Placement, RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.launch import independent, local, mpi, slurm, torchrun
 from gradsync.launch.finish import began, finish, write_summary
-from gradsync.launch.outcome import Outcome
+from gradsync.launch.outcome import Outcome, kills_for_memory
 from gradsync.launch.processes import WORKER
 from gradsync.parent import signals_held
 from gradsync.record import Run, create_folder, rank_files, write_json
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
-__all__ = ["Watch", "finish", "printed", "run", "run_in_turn", "start"]
+__all__ = ["Watch", "finish", "printed", "run", "run_in_turn", "start", "start_of"]
 
 
 def unwatched(*_: Path) -> AbstractContextManager[None]:
@@ -113,9 +113,11 @@ def forget(folder: Path) -> None:
 
 def start(config: RunConfig, folders: Sequence[Path], module: str, watch: Watch) -> Outcome:
     """Start the ranks of a resolved config and wait for their end; whatever happens is in the outcome."""
+    killed_before = kills_for_memory()
     try:
         with watch(*folders):
-            return launcher(config)(config, folders, module)
+            outcome = launcher(config)(config, folders, module)
+        return replace(outcome, memory_ran_out=kills_for_memory() > killed_before)
     except KeyboardInterrupt as stop:
         return Outcome(signal=signal_name(stop))
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ class Outcome:
 
     failure: Exception | None = None
     """The launcher itself failed."""
+
+    memory_ran_out: bool = False
+    """The kernel has killed a process for lack of memory meanwhile."""
 
     @property
     def went_well(self) -> bool:
@@ -60,9 +64,10 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
     if not killed and (unreachable := cut_off(ranks)):
         return {**unreachable, "traceback": "", "log": []}
     rank = culprit(outcome.exit_codes, ranks)
+    exit_code = outcome.exit_codes.get(rank, 1)
     row = first(ranks[rank], "error") or {
         "type": "ProcessDied",
-        "message": died(outcome.exit_codes.get(rank, 1)),
+        "message": died(exit_code),
         "traceback": "",
     }
     return {
@@ -71,7 +76,25 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         "message": row["message"],
         "traceback": row["traceback"],
         "log": last_lines(folder, rank),
+        "out_of_memory": is_out_of_memory(row) or (exit_code == -signals.SIGKILL and outcome.memory_ran_out),
     }
+
+
+def is_out_of_memory(row: Row) -> bool:
+    """Of CUDA, of numpy and Python, or of torch on a CPU, which has no type of its own for it."""
+    return (
+        "MemoryError" in row["type"] or "t allocate memory" in row["message"] or "not enough memory" in row["message"]
+    )
+
+
+def kills_for_memory() -> int:
+    """How many processes the kernel has killed for lack of memory since it runs, of a control group's too."""
+    with suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
 
 
 def cut_off(ranks: list[list[Row]]) -> dict[str, Any] | None:

@@ -1,0 +1,112 @@
+"""Make the runs of a study: those that are finished are kept, whatever became of the command that made them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from gradsync import launch
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.record import Run, read_run, write_json
+
+STUDY_FILE = "study.json"
+
+IsNeedless = Callable[[RunConfig, Sequence[Run]], bool]
+
+
+def study_folder(out: str, name: str) -> Path:
+    return Path(out) / name
+
+
+def prepare(
+    folder: Path, name: str, settings: dict[str, Any], command: str, plan: Sequence[RunConfig]
+) -> list[RunConfig]:
+    """Remember what is asked. Returns the runs with the place where their folders go."""
+    placed = [replace(config, out=str(folder / "runs")) for config in plan]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(
+            folder / STUDY_FILE,
+            {"study": name, "settings": settings, "command": command, "plan": [item.to_dict() for item in placed]},
+        )
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}. Choose another with --out.") from None
+    return placed
+
+
+def is_study(folder: Path) -> bool:
+    return (folder / STUDY_FILE).exists()
+
+
+def read_study(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / STUDY_FILE).read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise InputError(f"cannot read the study in {folder}: {error}.") from None
+
+
+def runs_of(folder: Path) -> list[Run]:
+    """Those of the plan that are there, in its order."""
+    kept = Kept(folder)
+    return [run for config in read_study(folder)["plan"] if (run := kept.find(config))]
+
+
+class Kept:
+    """The finished runs of a study, by what they were asked to do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runs: dict[str, Run] = {}
+        for path in sorted((folder / "runs").glob("*/summary.json")):
+            run = read_run(path.parent)
+            if run.status == "completed" or run.out_of_memory:
+                self._runs[key(run.config)] = run
+
+    def find(self, config: dict[str, Any]) -> Run | None:
+        return self._runs.get(key(config))
+
+    def add(self, run: Run) -> None:
+        self._runs[key(run.config)] = run
+
+
+def key(config: dict[str, Any]) -> str:
+    """Two configs for which this is the same ask for the same run, wherever its folder is."""
+    return json.dumps({name: value for name, value in config.items() if name != "out"}, sort_keys=True)
+
+
+def carry_out(
+    folder: Path,
+    plan: Sequence[RunConfig],
+    watch: launch.Watch,
+    is_needless: IsNeedless = lambda config, done: False,
+    own_processes: bool = False,
+) -> list[Run]:
+    """The runs of the plan, in its order, as far as they came: an interrupted or needless one is missing.
+
+    Runs that follow each other and can have the same processes get them, unless each is to have its own.
+    """
+    kept = Kept(folder)
+    done: list[Run] = []
+    numbered = list(enumerate(plan))
+    for together, group in groupby(numbered, lambda item: shared_start(item, kept, own_processes)):
+        configs = [config for _, config in group]
+        if together is None:
+            done += [run for config in configs if (run := kept.find(config.to_dict()))]
+            continue
+        wanted = [config for config in configs if not is_needless(config, done)]
+        done += launch.run_in_turn(wanted, watch) if wanted else []
+        if done and done[-1].stopped_by:
+            break
+    return done
+
+
+def shared_start(item: tuple[int, RunConfig], kept: Kept, own_processes: bool) -> Any:
+    """None: it is finished. Else the same for neighbours that can have the same processes."""
+    number, config = item
+    if kept.find(config.to_dict()):
+        return None
+    return number if own_processes else launch.start_of(config.resolved())
