@@ -8,9 +8,23 @@ from typing import Annotated, Any, Union
 import tyro
 from tyro.conf import OmitArgPrefixes, subcommand
 
-from gradsync.commands import Cluster, Compare, Data, Exec, Finish, Probe, Show, Trace, Train, Verify
-from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file
-from gradsync.errors import InputError
+from gradsync.commands import (
+    Cluster,
+    Compare,
+    Data,
+    Exec,
+    Finish,
+    Probe,
+    Show,
+    Studies,
+    StudyRuns,
+    Trace,
+    Train,
+    Verify,
+)
+from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file, read_values, settings_in
+from gradsync.errors import InputError, unknown
+from gradsync.study import STUDIES, Study
 from gradsync.study.compare import CompareConfig
 from gradsync.values import flag
 
@@ -25,6 +39,10 @@ LISTS = {
     "compare": (*OF_RUNS, "--columns", "--strategies", "--workers"),
     "probe": ("--transport", "--operations", "--sizes", "--hosts"),
     "show": ("--columns",),
+    "study": (
+        *OF_RUNS,
+        *("--strategies", "--workers", "--batch-sizes", "--modes", "--node-counts", "--per-node", "--remedies"),
+    ),
     "verify": (*OF_RUNS, "--strategies", "--workers", "--servers", "--transport"),
 }
 
@@ -35,6 +53,8 @@ def parse(argv: list[str]) -> Any:
     argv = split_lists(join_options(renamed(argv)))
     commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
     file_options: dict[str, str] = {}
+    if argv[:1] == ["study"] and len(argv) > 1 and argv[1].endswith(".toml"):
+        return study_from_file(Path(argv[1]), argv[2:])
     if argv and argv[0] in commands and (file := config_file(argv)):
         kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
         values = without_replaced(read_file(file, kind), argv)
@@ -45,6 +65,7 @@ def parse(argv: list[str]) -> Any:
         Annotated[Train, subcommand("train", default=commands["train"])],
         Annotated[Compare, subcommand("compare", default=commands["compare"])],
         Annotated[Finish, subcommand("finish")],
+        Annotated[Studies, subcommand("study")],
         Annotated[Verify, subcommand("verify")],
         Annotated[Probe, subcommand("probe")],
         Annotated[Show, subcommand("show")],
@@ -53,11 +74,44 @@ def parse(argv: list[str]) -> Any:
         Annotated[Cluster, subcommand("cluster")],
     ]
     command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
+    if isinstance(command, Studies):
+        command = command.action
     if isinstance(command, (Train, Compare)):
         command.run.options = file_options | command.run.options
     if isinstance(command, Cluster) and isinstance(command.action, Exec):
         command.action.words = words
     return command
+
+
+def study_from_file(path: Path, argv: list[str]) -> StudyRuns[Any]:
+    own = study_in(path, argv)
+    options, own.options = own.options, {}
+    kind: Any = StudyRuns[type(own)]  # type: ignore[misc] # known at run time
+    default = StudyRuns(run=own)
+    prog = f"gradsync study {path}"
+    command = tyro.cli(kind, prog=prog, args=argv, default=default, config=(OmitArgPrefixes,))
+    command.run.options = options | command.run.options
+    return command
+
+
+def study_in(path: Path, argv: list[str]) -> Study:
+    """A grid of the user's own: settings, and [vary] with lists of values; or another study, with its settings."""
+    values = read_values(path)
+    name = values.pop("study", "sweep")
+    if name not in STUDIES:
+        raise unknown(f"study in {path}:", str(name), STUDIES)
+    if name == "sweep":
+        varied = values.pop("vary", {})
+        if not isinstance(varied, dict) or not all(isinstance(items, list) for items in varied.values()):
+            raise InputError(f"{path}: [vary] must be a table of lists, for instance lr = [0.01, 0.1].")
+        if varied:
+            values["vary"] = [f"{key}={','.join(map(text_of, items))}" for key, items in varied.items()]
+    settings = {"folder": path.stem, **settings_in(values, path, STUDIES[name])}
+    return STUDIES[name](**without_replaced(settings, argv))
+
+
+def text_of(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def command_for_node(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gradsync.arguments import parse
-from gradsync.commands import Cluster, Compare, Finish, Probe, Show, Trace, Train, Verify
+from gradsync.commands import Cluster, Compare, Finish, Probe, Show, StudyRuns, Trace, Train, Verify
 from gradsync.config import RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.record import PROBE_FILE, Run, is_probe, read_run
@@ -47,7 +47,7 @@ def dispatch(command: Any) -> int:
         from gradsync.cli_cluster import cluster
 
         return cluster(command.action)
-    if isinstance(command, (Train, Compare, Verify, Probe)) and command.run.is_emulated:
+    if isinstance(command, (Train, Compare, Verify, Probe, StudyRuns)) and command.run.is_emulated:
         from gradsync.cluster import privilege, spec
 
         privilege.ensure()  # while there is one thread
@@ -58,6 +58,10 @@ def dispatch(command: Any) -> int:
         return train([command.run], command, many=False)
     if isinstance(command, Compare):
         return compare(command)
+    if isinstance(command, StudyRuns):
+        from gradsync.cli_study import study
+
+        return study(command)
     if isinstance(command, Finish):
         return finish(command)
     if isinstance(command, Verify):

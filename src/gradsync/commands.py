@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg, subcommand
 
 from gradsync.config import RunConfig, Shape
 from gradsync.config.probe import ProbeConfig
+from gradsync.study import Batch, Communication, LargeBatch, Pareto, Scaling, Study, Sweep, SyncAsync
 from gradsync.study.compare import CompareConfig
 from gradsync.study.verify import VerifyConfig
 
@@ -64,6 +65,35 @@ class Compare:
 
     json: Json = False
     """Print the summaries as JSON; everything else goes to stderr."""
+
+
+Kind = TypeVar("Kind", bound=Study)
+
+
+@dataclass(kw_only=True)
+class StudyRuns(Generic[Kind]):
+    run: Annotated[Kind, arg(name="")]
+
+    json: Json = False
+    """Print the tables as JSON; everything else goes to stderr."""
+
+
+AnyStudy = (
+    Annotated[StudyRuns[Batch], subcommand("batch", description=Batch.__doc__)]
+    | Annotated[StudyRuns[Scaling], subcommand("scaling", description=Scaling.__doc__)]
+    | Annotated[StudyRuns[Communication], subcommand("communication", description=Communication.__doc__)]
+    | Annotated[StudyRuns[LargeBatch], subcommand("large-batch", description=LargeBatch.__doc__)]
+    | Annotated[StudyRuns[SyncAsync], subcommand("sync-async", description=SyncAsync.__doc__)]
+    | Annotated[StudyRuns[Sweep], subcommand("sweep", description=Sweep.__doc__)]
+    | Annotated[StudyRuns[Pareto], subcommand("pareto", description=Pareto.__doc__)]
+)
+
+
+@dataclass(kw_only=True)
+class Studies:
+    """Many runs and what they show together; or your own grid: gradsync study FILE.toml."""
+
+    action: AnyStudy
 
 
 @dataclass(kw_only=True)

@@ -73,6 +73,7 @@ def summarize(
         ),
         "total_seconds": total_seconds,
         "train_loss": train_loss(ranks),
+        "train_accuracy": train_accuracy(ranks),
         "test": combined_test(ranks, gone),
         **served(everyone),
         **measured(ranks, pushes(everyone)),
@@ -126,6 +127,18 @@ def train_loss(ranks: list[list[Row]]) -> list[float | None]:
         for row in of_kind(rows, "step"):
             losses[row["epoch"]].append((row["loss"], row["samples"]))
     return [weighted_mean(losses[epoch]) for epoch in sorted(losses)]
+
+
+def train_accuracy(ranks: list[list[Row]]) -> list[float]:
+    """Share of the samples of each epoch that were recognised when their batch came; empty if not counted."""
+    counts: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for rows in ranks:
+        for row in of_kind(rows, "step"):
+            if "correct" in row:
+                counts[row["epoch"]].append((row["correct"], row["samples"]))
+    return [
+        sum(right for right, _ in pairs) / sum(count for _, count in pairs) for _, pairs in sorted(counts.items())
+    ]
 
 
 def weighted_mean(pairs: list[tuple[float | None, int]]) -> float | None:

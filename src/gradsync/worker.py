@@ -123,6 +123,7 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         keep_going=config.keep_going,
         accumulate=config.accumulate,
         label_smoothing=config.label_smoothing,
+        count_correct=config.train_accuracy,
         injection=injection,
     )
     link_delay = injection.delay(here.rank, "link") if injection else 0.0

@@ -4,6 +4,7 @@ from gradsync.config.injection import Injection, parse_injection
 from gradsync.config.placement import Launcher, Placement, Shape
 from gradsync.config.run import (
     LARGE_BATCH,
+    LEARNING_RATE,
     ONE_PROCESS,
     WITH_SERVERS,
     RunConfig,
@@ -13,12 +14,15 @@ from gradsync.config.run import (
     check_split,
     load,
     read_file,
+    read_values,
+    settings_in,
 )
 from gradsync.config.training import ALTERNATIVES, Buffers
 
 __all__ = [
     "ALTERNATIVES",
     "LARGE_BATCH",
+    "LEARNING_RATE",
     "ONE_PROCESS",
     "WITH_SERVERS",
     "Buffers",
@@ -34,4 +38,6 @@ __all__ = [
     "load",
     "parse_injection",
     "read_file",
+    "read_values",
+    "settings_in",
 ]

@@ -278,6 +278,10 @@ Config = TypeVar("Config", bound=Settings)
 
 def read_file(path: Path, kind: type[Config]) -> dict[str, Any]:
     """The settings in a TOML file, or in the config.json of an earlier run."""
+    return settings_in(read_values(path), path, kind)
+
+
+def read_values(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -288,6 +292,10 @@ def read_file(path: Path, kind: type[Config]) -> dict[str, Any]:
         raise InputError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}.") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold a table of settings, not a {type(values).__name__}.")
+    return values
+
+
+def settings_in(values: dict[str, Any], path: Path, kind: type[Config]) -> dict[str, Any]:
     known = {item.name for item in fields(kind)}
     settings = {}
     for key, value in values.items():

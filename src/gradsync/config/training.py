@@ -110,6 +110,9 @@ class Training:
     eval: bool = True
     """Test after every epoch and at the end."""
 
+    train_accuracy: bool = False
+    """Also count how many samples of each training batch are recognised."""
+
     log_every: int = 20
     """Steps between two lines of output when it is not a terminal."""
 

@@ -15,8 +15,8 @@ FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 
 
 @dataclass(kw_only=True)
-class CompareConfig(Settings):
-    """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
+class Several(Settings):
+    """What runs that differ in strategy or workers have in common."""
 
     workers: tuple[int, ...] = ()
     """How many workers share each batch, except with local: one number, or several, for instance 1,2,4.
@@ -27,9 +27,6 @@ class CompareConfig(Settings):
 
     transport: Transport = "auto"
     """What carries the messages, except with local: auto, gloo, nccl or mpi."""
-
-    strategies: tuple[str, ...] = FOUR_WAYS
-    """The strategies to compare, in this order."""
 
     options: dict[str, str] = field(default_factory=dict)
     """Strategy options, one flag each; given to the strategies that have them."""
@@ -43,6 +40,17 @@ class CompareConfig(Settings):
             raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
         at_least(self, "servers", 1)
         self.options = as_text(self.options)
+
+
+@dataclass(kw_only=True)
+class CompareConfig(Several):
+    """What to hold fixed, and the strategies to compare. local runs in one process, the others on --workers."""
+
+    strategies: tuple[str, ...] = FOUR_WAYS
+    """The strategies to compare, in this order."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.strategies:
             raise InputError("--strategies is empty: name at least one.")
 

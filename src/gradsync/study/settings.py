@@ -11,13 +11,16 @@ from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings
 from gradsync.errors import InputError
 from gradsync.exhibit import Section
 from gradsync.record import Run
-from gradsync.study.compare import CompareConfig
+from gradsync.study.compare import Several
 from gradsync.values import at_least
 
 
 @dataclass(kw_only=True)
-class Study(CompareConfig):
+class Study(Several):
     """Settings all runs share. A study says which runs they make and what these show."""
+
+    strategies: tuple[str, ...] = ()
+    """How workers agree. Default: local for one worker, else ddp."""
 
     repeat: int = 1
     """Make every run so many times, with another seed each: figures are then mean ± standard deviation."""
@@ -25,7 +28,11 @@ class Study(CompareConfig):
     out: str = "studies"
     """Folder in which each study has its own. What is finished in there is not run again."""
 
+    folder: str | None = None
+    """What its folder in --out is called. Default: as the study, or as the file it was read from."""
+
     name: ClassVar[str]
+    default_epochs: ClassVar[int | None] = None
     own_processes: ClassVar[bool] = False
     """Whether every run needs processes of its own: the peak of memory is that of a process, whatever it ran."""
 
@@ -45,6 +52,15 @@ class Study(CompareConfig):
         """Whether what is known already makes this run pointless."""
         return False
 
+    @property
+    def ways(self) -> tuple[str | None, ...]:
+        return self.strategies or (None,)
+
+    @property
+    def numbers(self) -> tuple[int | None, ...]:
+        """Of workers."""
+        return self.workers or (None,)
+
     def run(self, strategy: str | None = None, workers: int | None = None, **changes: Any) -> RunConfig:
         """The shared settings with these changes. A batch size or a number of epochs replaces its alternative."""
         shared: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(Settings)}
@@ -53,6 +69,8 @@ class Study(CompareConfig):
                 shared[other] = None
             if other in changes:
                 shared[one] = None
+        if not {shared["epochs"], shared["steps"], changes.get("epochs"), changes.get("steps")} - {None}:
+            shared["epochs"] = self.default_epochs
         if strategy in ONE_PROCESS:
             shared |= {"inject": None, "launcher": None if self.launcher == "mpi" else self.launcher}
         return RunConfig(

@@ -35,6 +35,7 @@ class Plan:
     keep_going: bool
     accumulate: int = 1
     label_smoothing: float = 0.0
+    count_correct: bool = False
     injection: Injection | None = None
 
     def pause(self, where: str) -> None:
@@ -66,16 +67,19 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
         inputs = batch.inputs.to(plan.device, non_blocking=True)
         labels = batch.labels.to(plan.device, non_blocking=True)
 
-        losses: list[Tensor] = []
+        sums: list[Tensor] = []
         pieces = min(plan.accumulate, batch.global_count // plan.size)  # the same number on every rank
         for piece in zip(inputs.tensor_split(pieces), labels.tensor_split(pieces), strict=True):
-            with sync.accumulating() if len(losses) < pieces - 1 else nullcontext():
-                losses.append(backward(sync, *piece, batch, plan))
+            with sync.accumulating() if len(sums) < pieces - 1 else nullcontext():
+                sums.append(backward(sync, *piece, batch, plan))
         sync.step()
 
         step += 1
-        mean = torch.stack(losses).sum().item() / len(labels)
-        log.write("step", step=step, epoch=epoch, loss=mean, samples=len(labels), **sync.facts(), **meter.end())
+        loss, *correct = torch.stack(sums).sum(0).tolist()
+        mean = loss / len(labels)
+        counted = {"correct": int(correct[0])} if plan.count_correct else {}
+        facts = {"step": step, "epoch": epoch, "loss": mean, "samples": len(labels), **counted, **sync.facts()}
+        log.write("step", **facts, **meter.end())
         if not math.isfinite(mean) and not plan.keep_going:
             raise LossNotFinite(
                 f"the loss is {mean} at step {step} on rank {plan.rank}. "
@@ -88,16 +92,19 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
 
 
 def backward(sync: Strategy, inputs: Tensor, labels: Tensor, batch: Batch, plan: Plan) -> Tensor:
-    """Forward and backward of a piece of this rank's share; the sum of its losses."""
+    """Forward and backward of a piece of this rank's share: the sum of its losses, and how many it got right."""
     meter = sync.comm.meter
     meter.phase("forward")
     plan.pause("forward")
     # Sum over my share, divided by an even share of the global batch: the ranks' mean is the mean over the
     # global batch also where the last batch of an epoch does not split evenly.
     with plan.precision.forward(plan.device):
-        loss_sum = cross_entropy(sync(inputs), labels, reduction="sum", label_smoothing=plan.label_smoothing)
+        outputs = sync(inputs)
+        loss_sum = cross_entropy(outputs, labels, reduction="sum", label_smoothing=plan.label_smoothing)
         loss = loss_sum * (plan.size / batch.global_count * sync.loss_scale)
     meter.phase("backward")
     plan.pause("backward")
     loss.backward()
-    return loss_sum.detach()
+    if not plan.count_correct:
+        return loss_sum.detach()[None]
+    return torch.stack((loss_sum.detach(), (outputs.detach().argmax(1) == labels).sum().to(loss_sum.dtype)))

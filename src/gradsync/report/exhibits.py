@@ -1,0 +1,35 @@
+"""Sections on a terminal: their tables and sentences. Charts are for the page."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from gradsync.exhibit import Section, Table
+from gradsync.report.tables import plain_table
+
+
+def draw(section: Section, console: Console) -> None:
+    for exhibit in section.exhibits:
+        if isinstance(exhibit, Table):
+            console.print()
+            console.print(drawn(exhibit))
+    if section.sentences:
+        console.print()
+        console.print("\n".join(section.sentences), markup=False, highlight=False)
+
+
+def drawn(table: Table) -> RichTable:
+    """Numbers to the right, text to the left; a column without any value is left out."""
+    texts = table.texts()
+    found = plain_table(table.title, escape(" ".join(table.notes)))
+    shown = [index for index in range(len(table.columns)) if any(row[index] is not None for row in table.rows)]
+    for index in shown:
+        column = table.columns[index]
+        is_text = any(isinstance(row[index], str) for row in table.rows)
+        heading = f"{column.name}\n{column.unit}" if column.unit else column.name
+        found.add_column(escape(heading), justify="left" if is_text else "right", overflow="fold")
+    for row in texts:
+        found.add_row(*(escape(row[index]) for index in shown))
+    return found

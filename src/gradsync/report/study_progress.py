@@ -1,0 +1,126 @@
+"""One display over all runs of a study: which one is under way, how much is done, and about how long it takes yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from gradsync.record import Row, read_run
+from gradsync.report.follow import following
+from gradsync.values import counted
+
+SAMPLES = 50_000  # of a training set whose size is not known before it is read
+START_SAMPLES = 2_000  # what starting the processes of a run is worth, very roughly
+
+
+def work(config: dict[str, Any]) -> int:
+    """How much a run has to do, in samples: enough to guess the time that is left."""
+    batch = config["batch_size"] or (config["batch_per_worker"] or 64) * (config["workers"] or 1)
+    samples = config["train_samples"] or SAMPLES
+    return START_SAMPLES + (config["steps"] * batch if config["steps"] else (config["epochs"] or 1) * samples)
+
+
+class WatchStudy:
+    """Enter it, then call it with the folders of runs that are made in turn."""
+
+    def __init__(self, console: Console, plan: Sequence[dict[str, Any]], runs: int) -> None:
+        """``plan``: the runs that are still to be made; ``runs``: how many the study has in all."""
+        self._console = console
+        self._work = sum(map(work, plan)) or 1
+        self._done = 0.0
+        self._runs = runs
+        self._begun = runs - len(plan)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=console,
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._task = self._progress.add_task("starting", total=self._work, facts="")
+        self._folders: list[Path] = []
+        self._own = 0.0  # of the run under way
+        self._whole = 0
+        self._begin = time.monotonic()
+
+    def __enter__(self) -> WatchStudy:
+        self._begin = time.monotonic()
+        if self._console.is_terminal:
+            self._progress.start()
+        if self._begun:
+            self._say(f"{self._begun} of {counted(self._runs, 'run')} are finished already")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    @contextmanager
+    def __call__(self, *folders: Path) -> Iterator[None]:
+        self._folders = list(folders)
+        with following(folders, [self]):
+            yield
+        self._finish_run()
+
+    def show(self, rank: int, row: Row) -> None:
+        if rank:
+            return
+        if row["kind"] == "start":
+            self._begin_run(row)
+        elif row["kind"] == "step":
+            share = START_SAMPLES / self._whole if self._whole else 0.0
+            self._own = self._whole * (share + (1 - share) * row["step"] / self._steps)
+            self._draw(f"step {row['step']}/{self._steps}")
+
+    def refresh(self) -> None:
+        pass
+
+    def _begin_run(self, row: Row) -> None:
+        self._finish_run()
+        self._begun += 1
+        self._steps = row["steps"]
+        self._whole = work(read_run(self._folders.pop(0)).config) if self._folders else 0
+        name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}, batch {row['batch_size']:,}"
+        text = f"run {self._begun} of {self._runs}: {name}"
+        self._progress.update(self._task, description=text)
+        self._say("; ".join(filter(None, [text, self._left()])))
+        self._draw("")
+
+    def _finish_run(self) -> None:
+        self._done += self._whole
+        self._own, self._whole = 0.0, 0
+
+    def _draw(self, facts: str) -> None:
+        text = "; ".join(filter(None, [facts, self._left()]))
+        self._progress.update(self._task, completed=self._done + self._own, facts=text)
+
+    def _left(self) -> str:
+        done = self._done + self._own
+        if done <= START_SAMPLES:
+            return ""
+        return f"about {duration((time.monotonic() - self._begin) * (self._work - done) / done)} left"
+
+    def _say(self, text: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(text, markup=False, soft_wrap=True)
+            self._console.file.flush()
+
+
+def duration(seconds: float) -> str:
+    return (
+        f"{max(0.0, seconds):.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
