@@ -14,6 +14,7 @@ from gradsync.cli import main
 from gradsync.commands import Compare, Show, Train
 from gradsync.data import mnist
 from gradsync.errors import InputError
+from gradsync.study import Batch, Scaling, Sweep
 
 
 def parse_train(*args: str) -> Train:
@@ -168,3 +169,40 @@ def test_lists_may_be_written_with_commas():
         "ddp",
         "all-reduce",
     )
+
+
+def test_a_study_by_name_takes_lists_with_commas():
+    command = parse(
+        ["study", "scaling", "--workers", "1,2,4", "--modes", "weak", "--strategies", "ddp,ring", "--json"]
+    )
+    assert isinstance(command.run, Scaling) and command.json
+    assert (command.run.workers, command.run.modes, command.run.strategies) == ((1, 2, 4), ("weak",), ("ddp", "ring"))
+    assert parse(["study", "sweep", "--vary", "lr=0.1,0.2", "epochs=1"]).run.vary == ("lr=0.1,0.2", "epochs=1")
+
+
+def test_a_study_from_a_file_with_flags_above_it(tmp_path: Path):
+    file = tmp_path / "grid.toml"
+    file.write_text('model = "logistic"\nepochs = 3\n[vary]\nlr = [0.1, 0.2]\naugment = [true, false]\n')
+    study = parse(["study", str(file), "--steps", "7"]).run
+    assert isinstance(study, Sweep)
+    assert (study.steps, study.epochs, study.folder) == (7, None, "grid")
+    assert study.vary == ("lr=0.1,0.2", "augment=true,false")
+    file.write_text('study = "batch"\nbatch-sizes = [8, 16]\n[options]\nbucket-mb = 5\n')
+    study = parse(["study", str(file)]).run
+    assert isinstance(study, Batch)
+    assert (study.batch_sizes, study.options) == ((8, 16), {"bucket-mb": "5"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('study = "batsch"', "unknown study"),
+        ("[vary]\nlr = 0.1", "must be a table of lists"),
+        ("lrr = 1", "unknown setting"),
+        ("[vary]\nlr = ['x']", "no value of this setting"),
+    ],
+)
+def test_a_study_file_that_says_something_else(tmp_path: Path, text: str, message: str):
+    (tmp_path / "grid.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        parse(["study", str(tmp_path / "grid.toml")])

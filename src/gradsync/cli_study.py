@@ -72,7 +72,8 @@ def show(command: StudyRuns[Study], runs: Sequence[Run], folder: Path) -> None:
 
     sections = command.run.sections(runs)
     if command.json:
-        print(json.dumps([asdict(section) for section in sections], indent=2))
+        found = {"study": command.run.name, "folder": str(folder), "sections": [asdict(item) for item in sections]}
+        print(json.dumps(found, indent=2))
         return
     console = make_console(json=False)
     for section in sections:

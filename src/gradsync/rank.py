@@ -92,7 +92,14 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
         return False
     finally:
         log.close()
+        _Idle.since = time.time()
     return True
+
+
+class _Idle:
+    """Since when this process has had nothing to do: since it began, or since its run before."""
+
+    since = psutil.Process().create_time()
 
 
 def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
@@ -117,7 +124,7 @@ def place_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
         "kernel": here.kernel,
         "pid": os.getpid(),
-        "began": psutil.Process().create_time(),
+        "began": _Idle.since,
         "core_share": config.core_share,
         "cores": cores(),
         "device": str(device),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -61,16 +62,16 @@ class Kept:
 
     def __init__(self, folder: Path) -> None:
         self._runs: dict[str, Run] = {}
-        for path in sorted((folder / "runs").glob("*/summary.json")):
-            run = read_run(path.parent)
-            if run.status == "completed" or run.out_of_memory:
-                self._runs[key(run.config)] = run
+        for path in sorted((folder / "runs").glob("*/config.json")):
+            with suppress(InputError):
+                run = read_run(path.parent)
+                if run.summary is None:  # its command was killed, perhaps in a later run of the same processes
+                    run = launch.finish(path.parent)
+                if run.status == "completed" or run.out_of_memory:
+                    self._runs[key(run.config)] = run
 
     def find(self, config: dict[str, Any]) -> Run | None:
         return self._runs.get(key(config))
-
-    def add(self, run: Run) -> None:
-        self._runs[key(run.config)] = run
 
 
 def key(config: dict[str, Any]) -> str:

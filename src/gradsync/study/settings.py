@@ -39,6 +39,9 @@ class Study(Several):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "repeat", 1)
+        for item in fields(self):
+            if isinstance(value := getattr(self, item.name), list):  # TOML and JSON have no tuples
+                setattr(self, item.name, tuple(value))
 
     @abstractmethod
     def plan(self) -> list[RunConfig]:

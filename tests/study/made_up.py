@@ -1,0 +1,119 @@
+"""Runs as their ranks would have left them, with times of our choice: what studies show is worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gradsync.config import RunConfig
+from gradsync.record import RankLog, Run, create_folder, read_run, write_json
+from gradsync.summary import summarize
+
+PARAMETERS = 1000
+
+
+def made_up(
+    out: Path,
+    config: RunConfig,
+    compute: float = 0.1,
+    wire: float = 0.0,
+    accuracy: float = 0.5,
+    loss: float = 1.0,
+    steps_per_epoch: int = 10,
+    error: dict[str, Any] | None = None,
+    sent: int | None = None,
+) -> Run:
+    """Every step: a tenth of a millisecond for the batch, ``compute`` seconds of forward, ``wire`` of all-reduce.
+
+    ``sent``: bytes each rank sends a step. Default: what an all-reduce of 1,000 parameters does.
+    """
+    resolved = config.resolved()
+    folder = create_folder(out, "made-up")
+    write_json(folder / "config.json", config.to_dict())
+    size = resolved.trainers
+    steps = resolved.steps or (resolved.epochs or 1) * steps_per_epoch
+    each = 2 * (size - 1) / size * 4 * PARAMETERS if sent is None else sent
+    ranks = []
+    for rank in range(size):
+        rows = rank_rows(resolved, rank, steps, steps_per_epoch, compute, wire, accuracy, loss, each)
+        log = RankLog(folder, rank)
+        for row in rows:
+            log.write(**row)
+        log.close()
+        ranks.append(rows)
+    write_json(folder / "summary.json", summarize(resolved, ranks, error, 1.0))
+    return read_run(folder)
+
+
+def rank_rows(
+    config: RunConfig,
+    rank: int,
+    steps: int,
+    steps_per_epoch: int,
+    compute: float,
+    wire: float,
+    accuracy: float,
+    loss: float,
+    sent: float,
+) -> list[dict[str, Any]]:
+    data = 1e-4
+    seconds = data + compute + wire
+    start = {
+        "kind": "start",
+        "rank": rank,
+        "ranks": config.trainers,
+        "role": "worker",
+        "node": f"node{config.places[rank] + 1}",
+        "kernel": "one",
+        "device": "cpu",
+        "backend": "gloo" if config.trainers > 1 else None,
+        "threads": 1,
+        "torch": "2.13.0",
+        "strategy": config.strategy,
+        "model": config.model,
+        "data": config.data,
+        "world_size": config.workers,
+        "batch_size": config.batch_size,
+        "parameters": PARAMETERS,
+        "gradient_bytes": 4 * PARAMETERS,
+        "read_seconds": 0.1,
+        "network_source": "lo",
+        "wire_bytes": [int(sent), int(sent)],
+        "setup_payload": [],
+        "steps": steps,
+        "steps_per_epoch": steps_per_epoch,
+    }
+    host = {
+        "kind": "host",
+        "memory_bytes": 10**8,
+        "peak_memory_bytes": 10**8,
+        "run_seconds": 0.0,
+        "run_delay_seconds": 0.0,
+    }
+    rows: list[dict[str, Any]] = [
+        start,
+        {**host, "time": 0.0, "cpu_seconds": 0.0, "sent_bytes": 0, "received_bytes": 0},
+    ]
+    for step in range(1, steps + 1):
+        epoch = (step - 1) // steps_per_epoch + 1
+        collectives = [["all-reduce", "gradients", int(sent), int(sent), data + compute, seconds, 0]] if wire else []
+        rows.append(
+            {
+                "kind": "step",
+                "step": step,
+                "epoch": epoch,
+                "loss": loss / epoch,
+                "samples": (config.batch_size or 0) // config.trainers,
+                "seconds": seconds,
+                "begin": (step - 1) * seconds,
+                "phases": [["data", 0.0], ["forward", data], ["agree", data + compute]],
+                "first_collective": step - 1,
+                "collectives": collectives,
+                "payload": {"gradients": [int(sent), int(sent)]} if wire else {},
+            }
+        )
+    counts = {"cpu_seconds": steps * compute, "sent_bytes": int(sent * steps), "received_bytes": int(sent * steps)}
+    rows.append({**host, "time": steps * seconds, **counts})
+    test = {"kind": "test", "step": steps, "epoch": 1, "whole": rank == 0 and config.trainers == 1}
+    rows.append({**test, "loss_sum": 100.0 * loss, "correct": round(accuracy * 1000), "count": 1000})
+    return rows

@@ -1,0 +1,284 @@
+"""What studies plan, and what they make of runs with known times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import made_up
+
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.exhibit import Chart, Section, Spread, Table, Value
+from gradsync.record import Run
+from gradsync.study import STUDIES, Batch, Communication, LargeBatch, Pareto, Scaling, Sweep, SyncAsync
+from gradsync.study.consistency import flags
+from gradsync.study.fit_scaling import amdahl, gustafson
+from gradsync.study.pareto import frontier
+from gradsync.study.settings import with_known_options
+
+
+def tables(sections: Sequence[Section]) -> list[Table]:
+    return [item for section in sections for item in section.exhibits if isinstance(item, Table)]
+
+
+def charts(sections: Sequence[Section]) -> list[Chart]:
+    return [item for section in sections for item in section.exhibits if isinstance(item, Chart)]
+
+
+def column(table: Table, name: str) -> list[Value]:
+    index = [item.name for item in table.columns].index(name)
+    return [row[index] for row in table.rows]
+
+
+@pytest.mark.parametrize("kind", STUDIES.values(), ids=STUDIES)
+def test_every_study_has_a_default_plan_whose_runs_go_together(kind: type):
+    plan = kind().plan()
+    assert plan
+    for config in plan:
+        config.resolved()
+    assert len({str(config) for config in plan}) == len(plan)
+
+
+def test_batches_grow_by_four_until_the_training_set_ends():
+    assert [config.batch_size for config in Batch(data="cifar10").plan()] == [32, 128, 512, 2048, 8192, 32768]
+    assert [config.batch_size for config in Batch(train_samples=600).plan()] == [32, 128, 512]
+    assert {config.epochs for config in Batch().plan()} == {2}
+    assert {(config.epochs, config.steps) for config in Batch(steps=5).plan()} == {(None, 5)}
+
+
+OUT_OF_MEMORY = {"rank": 0, "type": "ProcessDied", "message": "", "traceback": "", "log": [], "out_of_memory": True}
+
+
+def test_what_does_not_fit_is_the_limit_and_nothing_larger_is_tried(tmp_path: Path):
+    study = Batch(model="logistic", batch_sizes=(32, 128, 512))
+    small, middle, large = study.plan()
+    runs = [made_up(tmp_path, small, compute=0.1), made_up(tmp_path, middle, error=OUT_OF_MEMORY)]
+    assert not study.is_needless(middle, runs[:1])
+    assert study.is_needless(large, runs)
+    sections = study.sections(runs)
+    assert column(tables(sections)[0], "remark") == ["", "out of memory"]
+    assert column(tables(sections)[0], "epoch") == [pytest.approx(1.001), None]
+    assert "Memory ends below batches of 128" in sections[0].sentences[-1]
+
+
+def test_an_epoch_without_data_is_the_second_one_without_its_data_phases(tmp_path: Path):
+    study = Batch(model="logistic", batch_sizes=(32, 64))
+    runs = [
+        made_up(tmp_path, config, compute=seconds) for config, seconds in zip(study.plan(), (0.2, 0.1), strict=True)
+    ]
+    table = tables(study.sections(runs))[0]
+    assert column(table, "without data loading") == [pytest.approx(2.0), pytest.approx(1.0)]
+    assert column(table, "epoch") == [pytest.approx(2.001), pytest.approx(1.001)]
+    assert "2.00× as fast" in study.sections(runs)[0].sentences[0]
+
+
+def test_repeats_become_mean_and_spread(tmp_path: Path):
+    study = Batch(model="logistic", batch_sizes=(32,), repeat=3)
+    plan = study.repeated(study.plan())
+    assert [config.seed for config in plan] == [0, 1, 2]
+    runs = [made_up(tmp_path, config, compute=seconds) for config, seconds in zip(plan, (0.1, 0.2, 0.3), strict=True)]
+    (value,) = column(tables(study.sections(runs))[0], "step")
+    assert isinstance(value, Spread)
+    assert value.mean == pytest.approx(0.2001)
+    assert value.deviation == pytest.approx(0.1)
+
+
+@given(serial=st.floats(0, 1), most=st.integers(3, 64))
+def test_both_laws_find_the_share_they_were_made_with(serial: float, most: int):
+    workers = list(range(1, most))
+    fixed = amdahl(workers, [1 / (serial + (1 - serial) / n) for n in workers])
+    grown = gustafson(workers, [max(n - serial * (n - 1), 1e-9) for n in workers])
+    if most < 4:
+        assert fixed is None and grown is None  # one point is no fit
+    else:
+        assert fixed and fixed.serial == pytest.approx(serial, abs=1e-6)
+        assert grown and grown.serial == pytest.approx(serial, abs=1e-6)
+        assert fixed.largest_error < 1e-5
+
+
+def scaled(tmp_path: Path, study: Scaling) -> list[Section]:
+    """A step takes 0.1 s plus what the share of 32 samples takes, and 0.1 s of messages for more than one worker."""
+    runs = []
+    for config in study.plan():
+        resolved = config.resolved()
+        assert resolved.batch_size and resolved.workers
+        share = resolved.batch_size / resolved.workers
+        runs.append(made_up(tmp_path, config, compute=share / 32, wire=0.1 if resolved.workers > 1 else 0.0))
+    return study.sections(runs)
+
+
+def test_strong_and_weak_scaling(tmp_path: Path):
+    strong, weak = scaled(tmp_path, Scaling(model="logistic", workers=(1, 2, 4), batch_per_worker=32, steps=5))
+    assert column(tables([strong])[0], "batch size") == [128, 128, 128]
+    assert column(tables([weak])[0], "batch size") == [32, 64, 128]
+    assert column(tables([strong])[0], "speed-up") == [
+        1.0,
+        *(pytest.approx(4.0001 / (4 / n + 0.1001)) for n in (2, 4)),
+    ]
+    assert column(tables([weak])[0], "speed-up") == [1.0, *(pytest.approx(n * 1.0001 / 1.1001) for n in (2, 4))]
+    assert column(tables([weak])[0], "communication") == [0.0, pytest.approx(0.1), pytest.approx(0.1)]
+    series = {row["series"] for row in charts([strong])[0].rows}
+    assert series == {"ddp", "ideal", "Amdahl (ddp)"}
+    assert any("Gustafson" in sentence for sentence in weak.sentences)
+
+
+def test_a_grid_of_nodes_and_processes_begins_with_one_worker():
+    plan = Scaling(modes=("weak",), node_counts=(1, 2), per_node=(2,)).plan()
+    assert [(config.strategy, config.nodes, config.workers_per_node, config.workers) for config in plan] == [
+        ("local", 1, 1, 1),
+        ("ddp", 1, 2, 2),
+        ("ddp", 2, 2, 4),
+    ]
+    with pytest.raises(InputError, match="make the grid"):
+        Scaling(node_counts=(1, 2), workers=(2,))
+
+
+def test_communication_by_ledger_and_by_subtraction(tmp_path: Path):
+    """Ten steps alone; five of each of two workers, in which cores are shared: computing takes longer."""
+    study = Communication(model="logistic", workers=(2,), batch_sizes=(32,), epochs=2)
+    alone, shared = study.plan()
+    runs = [
+        made_up(tmp_path, alone, compute=0.1, steps_per_epoch=10),
+        made_up(tmp_path, shared, compute=0.15, wire=0.05, steps_per_epoch=5),
+    ]
+    times, bandwidths = tables(study.sections(runs))
+    assert column(times, "compute by ledger") == [pytest.approx(0.75)]
+    assert column(times, "communication by ledger") == [pytest.approx(0.25)]
+    assert column(times, "compute by subtraction") == [pytest.approx(0.5005)]
+    assert column(times, "communication by subtraction") == [pytest.approx(0.5)]
+    assert column(bandwidths, "by formula") == [pytest.approx(0.02)]  # 4,000 bytes × 5 steps
+    assert column(bandwidths, "used by ledger") == [pytest.approx(20_000 / 0.25 / 1e9)]
+    assert column(bandwidths, "flags") == [""]
+
+
+def test_figures_that_cannot_be_are_flagged():
+    fine = flags("all-reduce", 100.0, 101.0, 50.0, 25.0, 20.0, 4.0)
+    assert fine == []
+    assert "+50% off the formula" in flags("ring", 100.0, 150.0, None, 25.0, 25.0, 4.0)[0]
+    assert flags("gather-scatter", 100.0, 150.0, None, 25.0, 25.0, 4.0) == []  # moves what it moves
+    assert "by subtraction more than the link carries" in flags("ddp", 100.0, 100.0, 20.0, 20.0, 25.0, 5.0)[0]
+    assert "not bandwidth × time" in flags("ddp", 100.0, 100.0, None, 30.0, 20.0, 4.0)[0]
+    assert "no time is left" in flags("ddp", 100.0, 100.0, None, 25.0, None, 4.0)[0]
+
+
+def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
+    study = LargeBatch(
+        model="logistic", batch_sizes=(32, 128), lr=0.1, epochs=2, remedies=("none", "scaling", "lars")
+    )
+    plan = study.plan()
+    assert [(config.batch_size, config.optimizer, config.lr, config.warmup_epochs) for config in plan] == [
+        (32, "sgd", 0.1, None),
+        (128, "sgd", 0.1, None),
+        (128, "sgd", 0.4, 0.5),
+        (128, "lars", 4.0, 0.5),
+    ]
+    reached = (0.9, 0.6, 0.85, 0.7)
+    runs = [made_up(tmp_path, config, accuracy=share) for config, share in zip(plan, reached, strict=True)]
+    section = study.sections(runs)[0]
+    assert column(tables([section])[0], "remedy") == ["none", "none", "scaling", "lars"]
+    assert column(tables([section])[0], "test accuracy") == list(reached)
+    assert "+25.0 points" in section.sentences[1]
+
+
+def test_synchronous_against_asynchronous(tmp_path: Path):
+    study = SyncAsync(workers=(2,), batch_sizes=(50,), steps=10)
+    runs = [
+        made_up(tmp_path, config, compute=seconds, accuracy=share, sent=1000)
+        for config, seconds, share in zip(study.plan(), (0.2, 0.1), (0.88, 0.9), strict=True)
+    ]
+    section = study.sections(runs)[0]
+    assert column(tables([section])[0], "accuracy") == [0.88, 0.9]
+    assert column(tables([section])[0], "sent") == [pytest.approx(0.02), pytest.approx(0.02)]
+    assert len(column(tables([section])[1], "finished")) == 4
+    assert section.sentences == [
+        "2 workers, batches of 50: asynchronous takes 0.50 of the time of synchronous and reaches "
+        "90.0% against 88.0%."
+    ]
+    with pytest.raises(InputError, match="this study is about ps-sync and ps-async"):
+        SyncAsync(strategies=("ddp",))
+
+
+def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path):
+    study = Sweep(vary=("lr=0.01,0.1", "augment=true,false"))
+    plan = study.plan()
+    assert [(config.lr, config.augment) for config in plan] == [
+        (0.01, True),
+        (0.01, False),
+        (0.1, True),
+        (0.1, False),
+    ]
+    runs = [made_up(tmp_path, config, accuracy=0.5 + (config.lr or 0)) for config in plan]
+    section = study.sections(runs)[0]
+    assert column(tables([section])[0], "augment") == ["true", "false", "true", "false"]
+    assert "60.0%, with lr 0.1" in section.sentences[0]
+    assert [chart.x.log for chart in charts([section])] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        (("lr",), "must be a setting and its values"),
+        (("lrr=1",), "unknown setting 'lrr'. Did you mean lr"),
+        (("lr=fast",), "'fast' is no value of this setting"),
+        (("optimizer=sgd,foo",), "'foo' is no value of this setting"),
+        ((), "--vary is empty"),
+    ],
+)
+def test_a_sweep_over_what_there_is_not(vary: tuple[str, ...], message: str):
+    with pytest.raises(InputError, match=message):
+        Sweep(vary=vary)
+
+
+points = st.dictionaries(st.integers(0, 20), st.tuples(*[st.integers(0, 3).map(float)] * 3), min_size=1)
+
+
+@given(points=points)
+def test_nothing_on_the_frontier_is_beaten_and_everything_else_is(points: dict[int, tuple[float, float, float]]):
+    best = frontier(points)
+    assert best
+
+    def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+    for index, point in points.items():
+        assert (index in best) == (not any(beats(other, point) for other in points.values()))
+
+
+def test_strategies_that_nothing_beats(tmp_path: Path):
+    study = Pareto(model="logistic", strategies=("local", "all-reduce", "ddp"), steps=5)
+    times = {"local": (0.1, 0.0), "all-reduce": (0.1, 0.1), "ddp": (0.05, 0.01)}
+    runs = [
+        made_up(tmp_path, config, compute=times[config.strategy or ""][0], wire=times[config.strategy or ""][1])
+        for config in study.plan()
+    ]
+    section = study.sections(runs)[0]
+    assert column(tables([section])[0], "not beaten") == ["yes", "", "yes"]  # ddp is faster, local sends nothing
+
+
+def test_an_option_goes_to_the_strategies_that_have_it():
+    plan = [RunConfig(strategy=name, workers=2, options={"bucket-mb": "1"}) for name in ("ddp", "all-reduce")]
+    known = {"ddp": {"bucket-mb"}, "all-reduce": set[str]()}
+    assert [config.options for config in with_known_options(plan, known)] == [{"bucket-mb": "1"}, {}]
+    with pytest.raises(InputError, match=r"none of all-reduce has an option bucket-mb"):
+        with_known_options([replace(plan[1])], {"all-reduce": set()})
+
+
+def test_failed_runs_are_told_not_counted(tmp_path: Path):
+    error = OUT_OF_MEMORY | {"out_of_memory": False}
+    for study in (
+        Scaling(workers=(1, 2), steps=3),
+        Pareto(steps=3),
+        Sweep(steps=3),
+        LargeBatch(),
+        SyncAsync(steps=3),
+    ):
+        runs: list[Run] = [made_up(tmp_path, config, error=error) for config in study.plan()]
+        shown = tables(study.sections(runs))[0]
+        assert set(column(shown, "remark")) == {"failed"}
+        assert not charts(study.sections(runs))
+    assert Communication().sections([]) == []
