@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from gradsync.exhibit import Section, Table
+from gradsync.report.cells import cells
 from gradsync.report.tables import plain_table
 
 
@@ -22,14 +23,11 @@ def draw(section: Section, console: Console) -> None:
 
 def drawn(table: Table) -> RichTable:
     """Numbers to the right, text to the left; a column without any value is left out."""
-    texts = table.texts()
+    shown = cells(table)
     found = plain_table(table.title, escape(" ".join(table.notes)))
-    shown = [index for index in range(len(table.columns)) if any(row[index] is not None for row in table.rows)]
-    for index in shown:
-        column = table.columns[index]
-        is_text = any(isinstance(row[index], str) for row in table.rows)
+    for column, is_text in zip(shown.columns, shown.is_text, strict=True):
         heading = f"{column.name}\n{column.unit}" if column.unit else column.name
         found.add_column(escape(heading), justify="left" if is_text else "right", overflow="fold")
-    for row in texts:
-        found.add_row(*(escape(row[index]) for index in shown))
+    for row in shown.rows:
+        found.add_row(*map(escape, row))
     return found

@@ -1,0 +1,121 @@
+"""A document as files, in every format. What draws is imported when it is needed: altair alone takes a second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gradsync.errors import InputError, unknown
+from gradsync.exhibit import Chart, Document, Table, slug
+from gradsync.record import strict_json
+from gradsync.report.names import unique
+
+
+def write(document: Document, path: Path, form: str) -> list[Path]:
+    """Returns what was written, the file to open first.
+
+    A page or JSON is one file; Markdown and LaTeX have a folder of charts beside them; CSV, SVG and PNG fill the
+    folder ``path``.
+    """
+    if form not in WRITERS:
+        raise unknown("format", form, FORMATS)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return WRITERS[form](document, path)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {error.filename or path}: {error.strerror or error}. "
+            "Choose another place, or make this one writable."
+        ) from None
+
+
+def write_html(document: Document, path: Path) -> list[Path]:
+    from gradsync.report.page import page
+
+    return [put(path, page(document))]
+
+
+def write_json(document: Document, path: Path) -> list[Path]:
+    from gradsync.report.plain_data import plain
+
+    return [put(path, strict_json(plain(document), indent=2) + "\n")]
+
+
+def write_csv(document: Document, path: Path) -> list[Path]:
+    from gradsync.report.plain_data import csv_text
+
+    path.mkdir(exist_ok=True)
+    tables = [item for item in document.exhibits if isinstance(item, Table)]
+    tables += [document.environment] if document.environment else []
+    return [put(path / f"{name}.csv", csv_text(table)) for name, table in zip(named(tables), tables, strict=True)]
+
+
+def write_markdown(document: Document, path: Path) -> list[Path]:
+    from gradsync.report.markdown import markdown
+
+    pictures = draw(charts_of(document), charts_folder(path), "svg")
+    return [put(path, markdown(document, beside(pictures))), *pictures]
+
+
+def write_latex(document: Document, path: Path) -> list[Path]:
+    from gradsync.report.latex import latex
+
+    pictures = draw(charts_of(document), charts_folder(path), "png")
+    return [put(path, latex(document, beside(pictures))), *pictures]
+
+
+def write_svg(document: Document, path: Path) -> list[Path]:
+    return draw(charts_of(document), path, "svg")
+
+
+def write_png(document: Document, path: Path) -> list[Path]:
+    return draw(charts_of(document), path, "png")
+
+
+WRITERS: dict[str, Callable[[Document, Path], list[Path]]] = {
+    "html": write_html,
+    "md": write_markdown,
+    "csv": write_csv,
+    "json": write_json,
+    "latex": write_latex,
+    "svg": write_svg,
+    "png": write_png,
+}
+FORMATS = tuple(WRITERS)
+
+
+def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:
+    """No folder without a chart."""
+    from gradsync.report.images import image
+
+    if charts:
+        folder.mkdir(exist_ok=True)
+    return [
+        put(folder / f"{name}.{form}", image(chart, form)) for name, chart in zip(named(charts), charts, strict=True)
+    ]
+
+
+def charts_of(document: Document) -> list[Chart]:
+    return [item for item in document.exhibits if isinstance(item, Chart)]
+
+
+def charts_folder(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-charts")
+
+
+def beside(pictures: Sequence[Path]) -> list[str]:
+    """As a file next to their folder refers to them."""
+    return [f"{picture.parent.name}/{picture.name}" for picture in pictures]
+
+
+def named(exhibits: Sequence[Table | Chart]) -> list[str]:
+    return unique(slug(exhibit.title) or "exhibit" for exhibit in exhibits)
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    """Written aside, then moved: a reader sees the whole file or none."""
+    aside = path.with_name(path.name + ".part")
+    aside.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.replace(aside, path)
+    return path
