@@ -52,6 +52,10 @@ def test_compare_runs_all_ways_and_ends_in_one_table_that_show_repeats(cli, tmp_
     assert shown.returncode == 0
     assert all(line in [row.rstrip() for row in shown.stdout.splitlines()] for line in table)
 
+    page = tmp_path / done.stdout.split()[-1]
+    assert page.name.endswith("-compare.html")
+    assert "gradsync compare" in page.read_text()
+
     runs = json.loads(cli("show", "runs", "--json").stdout)
     assert [run["world_size"] for run in runs] == [1, 2, 2, 2]
     assert len({run["batch_size"] for run in runs}) == 1
@@ -64,6 +68,9 @@ def test_compare_runs_all_ways_and_ends_in_one_table_that_show_repeats(cli, tmp_
     shown = cli("show", "runs")
     assert "unfinished" in shown.stdout
     assert "failed on rank 1: OSError: the disk is full" in shown.stdout
+    assert cli("report", "runs", "-o", "page.md").returncode == 0
+    text = (tmp_path / "page.md").read_text()
+    assert "unfinished" in text and "the disk is full" in text
 
 
 def test_a_failed_run_in_compare_is_told_and_the_others_still_run(cli, tmp_path: Path):

@@ -8,10 +8,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from gradsync.arguments import parse
-from gradsync.commands import Cluster, Compare, Finish, Probe, Show, StudyRuns, Trace, Train, Verify
+from gradsync.commands import (
+    Cluster,
+    Compare,
+    Finish,
+    Probe,
+    Report,
+    Reproduce,
+    Show,
+    StudyRuns,
+    Trace,
+    Train,
+    Verify,
+)
 from gradsync.config import RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.record import PROBE_FILE, Run, is_probe, read_run
@@ -62,6 +74,12 @@ def dispatch(command: Any) -> int:
         from gradsync.cli_study import study
 
         return study(command)
+    if isinstance(command, Reproduce):
+        return reproduce(command)
+    if isinstance(command, Report):
+        from gradsync.cli_report import report
+
+        return report(command)
     if isinstance(command, Finish):
         return finish(command)
     if isinstance(command, Verify):
@@ -75,6 +93,19 @@ def dispatch(command: Any) -> int:
     from gradsync.cli_data import data
 
     return data(command.action)
+
+
+def reproduce(command: Reproduce) -> int:
+    if command.cluster and not command.list and (command.all or command.reports):
+        from gradsync.cluster import privilege
+
+        try:
+            privilege.ensure()  # while there is one thread
+        except InputError as error:
+            raise InputError(f"{error} Or, on this machine's processes alone: --no-cluster.") from None
+    from gradsync.cli_study import reproduce
+
+    return reproduce(command)
 
 
 def compare(command: Compare) -> int:
@@ -117,7 +148,20 @@ def train(configs: list[RunConfig], command: Train | Compare, many: bool) -> int
         for text in (text for run in runs for text in (*lost_texts(run), *host_limits(run))):
             console.print(text, markup=False, soft_wrap=True)
         console.print("\n" + "\n".join(str(run.folder) for run in runs), markup=False, soft_wrap=True)
+    if many:
+        write_report(runs, sys.stderr if command.json else sys.stdout)
     return max(exit_code(run) for run in runs)
+
+
+def write_report(runs: list[Run], stream: TextIO) -> None:
+    """Beside the runs, called after the first of them."""
+    from gradsync.cli_report import write_beside
+    from gradsync.cli_study import typed
+
+    first = runs[0].folder
+    path = write_beside(first.parent / f"{first.name}-compare.html", [run.folder for run in runs], typed())
+    if path:
+        print(path, file=stream)
 
 
 def print_start(config: RunConfig) -> int:

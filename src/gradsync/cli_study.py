@@ -1,47 +1,68 @@
-"""The command that makes many runs and shows them together."""
+"""The commands that make many runs and show them together: studies, and published reports again."""
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from gradsync.commands import StudyRuns
+from gradsync.commands import Reproduce, StudyRuns
 from gradsync.config import RunConfig
+from gradsync.errors import InputError
 from gradsync.record import Run
-from gradsync.study.carry_out import Kept, carry_out, prepare, study_folder
+from gradsync.study import Reproduction, published
+from gradsync.study.carry_out import IsNeedless, Kept, carry_out, prepare, study_folder
 from gradsync.study.settings import Study, with_known_options
 
 
 def study(command: StudyRuns[Study]) -> int:
-    from gradsync.report.console import make_console
-    from gradsync.report.study_progress import WatchStudy
-    from gradsync.report.summary import failure_text
-
     config = command.run
     plan = config.repeated(with_options(config.plan()))
     check_all(plan)
     folder = study_folder(config.out, config.folder or config.name)
-    words = shlex.join(["gradsync", *sys.argv[1:]])
-    plan = prepare(folder, config.name, asdict(config), words, plan)
-    console = make_console(command.json)
+    plan = prepare(folder, config.name, asdict(config), typed(), plan)
+    runs = make(folder, plan, command.json, config.is_needless, lambda _: config.own_processes)
+    show(config, runs, folder, command.json)
+    return ended(runs, len(plan))
+
+
+def typed() -> str:
+    return shlex.join(["gradsync", *sys.argv[1:]])
+
+
+def make(
+    folder: Path,
+    plan: Sequence[RunConfig],
+    quiet: bool,
+    is_needless: IsNeedless,
+    own_processes: Callable[[RunConfig], bool],
+) -> list[Run]:
+    """The runs of the plan under one display; what failed is told at once."""
+    from gradsync.report.console import make_console
+    from gradsync.report.study_progress import WatchStudy
+    from gradsync.report.summary import failure_text
+
     kept = Kept(folder)
     missing = [item.to_dict() for item in plan if not kept.find(item.to_dict())]
-    with WatchStudy(console, missing, len(plan)) as watch:
-        runs = carry_out(folder, plan, watch, config.is_needless, config.own_processes)
+    with WatchStudy(make_console(quiet), missing, len(plan)) as watch:
+        runs = carry_out(folder, plan, watch, is_needless, own_processes)
     for run in runs:
         if run.status != "completed" and not run.out_of_memory:
             print(failure_text(run), file=sys.stderr, flush=True)
-    show(command, runs, folder)
+    return runs
+
+
+def ended(runs: Sequence[Run], planned: int) -> int:
+    """The exit code. An interrupted study says how to go on."""
     if stopped := next((run.stopped_by for run in runs if run.stopped_by), None):
         done = sum(run.status == "completed" for run in runs)
-        print(
-            f"stopped: {done} of {len(plan)} runs are finished; the same command goes on from here.", file=sys.stderr
-        )
+        print(f"stopped: {done} of {planned} runs are finished; the same command goes on from here.", file=sys.stderr)
         raise KeyboardInterrupt(stopped)
     return int(any(run.status != "completed" and not run.out_of_memory for run in runs))
 
@@ -55,27 +76,97 @@ def with_options(plan: Sequence[RunConfig]) -> list[RunConfig]:
 
 
 def check_all(plan: Sequence[RunConfig]) -> None:
-    """Everything that can be refused is, before the first process starts."""
+    """Everything that can be refused is, before the first process starts. Data is read once, and all that is asked."""
     from gradsync.check import check
 
     def data_and_model(config: RunConfig) -> list[str]:
-        shared = (config.model, config.norm, config.data, config.train_samples, config.test_samples, config.seed)
-        return list(map(str, shared))
+        return list(map(str, (config.model, config.norm, config.data)))
+
+    def samples(config: RunConfig) -> float:
+        return min(config.train_samples or math.inf, config.test_samples or math.inf)
 
     for _, group in groupby(sorted(plan, key=data_and_model), data_and_model):
-        check(list(group))
+        check(sorted(group, key=samples))
 
 
-def show(command: StudyRuns[Study], runs: Sequence[Run], folder: Path) -> None:
+def show(what: Study | Reproduction, runs: Sequence[Run], folder: Path, as_text: bool) -> None:
+    """Tables and sentences here, everything in the report."""
+    from gradsync.cli_report import write_beside
     from gradsync.report.console import make_console
     from gradsync.report.exhibits import draw
+    from gradsync.report.plain_data import plain_section
 
-    sections = command.run.sections(runs)
-    if command.json:
-        found = {"study": command.run.name, "folder": str(folder), "sections": [asdict(item) for item in sections]}
-        print(json.dumps(found, indent=2))
+    sections = what.sections(runs)
+    path = write_beside(folder, [folder])
+    if as_text:
+        found: dict[str, Any] = {"study": what.name, "folder": str(folder), "report": str(path) if path else None}
+        print(json.dumps(found | {"sections": [plain_section(section) for section in sections]}, indent=2))
         return
     console = make_console(json=False)
     for section in sections:
         draw(section, console)
-    console.print(str(folder), markup=False, soft_wrap=True)
+    if isinstance(what, Reproduction):
+        console.print("\n" + "\n".join(what.summary(runs)), markup=False, highlight=False, soft_wrap=True)
+    console.print("\n".join(map(str, filter(None, [folder, path]))), markup=False, soft_wrap=True)
+
+
+def reproduce(command: Reproduce) -> int:
+    names = published.NAMES if command.all else command.reports
+    if command.list or not names:
+        return list_reports(command)
+    if command.all and command.reports:
+        raise InputError("you named reports and set --all: give one of them.")
+    if command.only and len(names) > 1:
+        raise InputError("--only chooses tables and figures of one report: name one.")
+    wanted = [reproduction(name, command) for name in names]
+    for item in wanted:
+        check_all(item.plan())
+    return max(reproduce_one(item, command) for item in wanted)
+
+
+def reproduction(name: str, command: Reproduce) -> Reproduction:
+    """With what is here: real data, a GPU, and the right to make nodes."""
+    import torch
+
+    from gradsync.data import FILE_SETS, data_folder
+
+    here = [name for name, files in FILE_SETS.items() if files.locate(data_folder())]
+    return Reproduction(
+        report=name,
+        scale=command.scale,
+        only=command.only,
+        real_data=tuple(here),
+        emulated=command.cluster,
+        gpu=torch.cuda.is_available(),
+        steps=command.steps,
+    )
+
+
+def reproduce_one(what: Reproduction, command: Reproduce) -> int:
+    folder = study_folder(command.out, f"{what.report}-{what.scale}")
+    plan = prepare(folder, what.name, asdict(what), again(what, command), what.plan())
+    runs = make(folder, plan, command.json, lambda config, done: False, what.needs_own_processes)
+    show(what, runs, folder, command.json)
+    return ended(runs, len(plan))
+
+
+def again(what: Reproduction, command: Reproduce) -> str:
+    """The command for this report alone."""
+    words = ["gradsync", "reproduce", what.report, "--scale", what.scale]
+    words += ["--only", *what.only] if what.only else []
+    words += ["--steps", str(what.steps)] if what.steps else []
+    return shlex.join([*words, *([] if command.cluster else ["--no-cluster"])])
+
+
+def list_reports(command: Reproduce) -> int:
+    from gradsync.report.console import make_console
+    from gradsync.report.exhibits import drawn
+    from gradsync.report.plain_data import plain_exhibit
+    from gradsync.study.listing import listing
+
+    table = listing(Path(command.out))
+    if command.json:
+        print(json.dumps(plain_exhibit(table), indent=2))
+    else:
+        make_console(json=False).print(drawn(table))
+    return 0

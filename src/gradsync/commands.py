@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg, subcommand
 
@@ -94,6 +94,55 @@ class Studies:
     """Many runs and what they show together; or your own grid: gradsync study FILE.toml."""
 
     action: AnyStudy
+
+
+@dataclass(kw_only=True)
+class Reproduce:
+    """A published report again: its tables and figures beside ours, and a verdict on what it claims."""
+
+    reports: Positional[tuple[str, ...]] = ()
+    """cs744-vgg11-2317, cs744-vgg11-14, hpml-lab4, cs744-tensorflow, mpi-mnist. Default: --list."""
+
+    all: FlagCreatePairsOff[bool] = False
+    """All five."""
+
+    list: FlagCreatePairsOff[bool] = False
+    """Show what each holds, and about how long it takes here."""
+
+    scale: Literal["full", "short", "smoke"] = "short"
+    """full: as the report did; short: fewer steps or samples, minutes each; smoke: to see that it runs."""
+
+    only: tuple[str, ...] = ()
+    """Tables and figures, for instance --only "Table 2" "Figure 7". Default: all of the report's."""
+
+    steps: int | None = None
+    """End every run after so many steps, whatever the scale."""
+
+    cluster: bool = True
+    """Emulated nodes where the report had a cluster; without it all workers are processes of this machine."""
+
+    out: str = "studies"
+    """Folder in which each report has its own. What is finished in there is not run again."""
+
+    json: Json = False
+    """Print tables and verdicts as JSON; everything else goes to stderr."""
+
+
+@dataclass(kw_only=True)
+class Report:
+    """Make a page from run folders and studies; or tables and charts for a paper."""
+
+    paths: Positional[tuple[Path, ...]] = (Path("runs"),)
+    """Run folders, folders of them, or the folder of a study."""
+
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Where to write it. Default: report.html; for csv, svg and png a folder."""
+
+    format: Literal["html", "md", "csv", "json", "latex", "svg", "png"] | None = None
+    """html: one page with everything in it; csv: a file per table; svg, png: a file per chart. Default: by --out."""
+
+    open: FlagCreatePairsOff[bool] = False
+    """Show the page in the browser."""
 
 
 @dataclass(kw_only=True)

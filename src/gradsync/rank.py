@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -131,7 +134,30 @@ def place_facts(config: RunConfig, here: world.World, device: torch.device) -> d
         "backend": world.choose_backend(here, device, config.transport),
         "threads": config.threads,
         "torch": torch.__version__,
+        "host": host_facts(device),
     }
+
+
+def host_facts(device: torch.device) -> dict[str, Any]:
+    """The machine, for the report."""
+    return {
+        "processor": processor_name(),
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+@cache
+def processor_name() -> str:
+    """As the kernel calls it."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def end_facts() -> dict[str, Any]:

@@ -91,3 +91,20 @@ def test_ctrl_c_tells_how_to_go_on(tmp_path: Path):
         errors = started.stderr.read()
     assert started.returncode == 130
     assert "3 of 4 runs are finished; the same command goes on from here" in errors
+
+
+def test_a_report_is_reproduced_from_the_command_to_the_page(cli: Cli, tmp_path: Path):
+    asked = ("reproduce", "hpml-lab4", "--scale", "smoke", "--only", "Question 5", "--no-cluster")
+    found = cli(*asked, "--json")
+    assert found.returncode == 0, found.stderr
+    shown = json.loads(found.stdout)
+    claims, compared = shown["sections"]
+    ((text, verdict, *_),) = claims["exhibits"][0]["rows"]
+    assert "shuffled anew" in text and verdict == "undecided"  # made-up data decides nothing about accuracy
+    table = compared["exhibits"][0]
+    assert [row[0] for row in table["rows"]] == ["reshuffled", "same-order"]
+    assert all(0 < row[3] <= 100 for row in table["rows"])
+    assert any("made-up data instead of the real set" in note for note in table["notes"])
+    assert "Question 5" in (tmp_path / shown["report"]).read_text()
+    again = cli(*asked)
+    assert "2 of 2 runs are finished already" in again.stdout + again.stderr

@@ -41,6 +41,7 @@ class Batch(Study):
     """Test as well."""
 
     name: ClassVar[str] = "batch"
+    title: ClassVar[str] = "Batch size: how fast, and what fits"
     default_epochs: ClassVar[int | None] = 2
     own_processes: ClassVar[bool] = True
 

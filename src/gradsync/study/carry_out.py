@@ -52,9 +52,9 @@ def read_study(folder: Path) -> dict[str, Any]:
 
 
 def runs_of(folder: Path) -> list[Run]:
-    """Those of the plan that are there, in its order."""
+    """Those of the plan that are there, in its order, whatever became of them."""
     kept = Kept(folder)
-    return [run for config in read_study(folder)["plan"] if (run := kept.find(config))]
+    return [run for config in read_study(folder)["plan"] if (run := kept.find(config) or kept.find_other(config))]
 
 
 class Kept:
@@ -62,9 +62,11 @@ class Kept:
 
     def __init__(self, folder: Path) -> None:
         self._runs: dict[str, Run] = {}
+        self._others: dict[str, Run] = {}
         for path in sorted((folder / "runs").glob("*/config.json")):
             with suppress(InputError):
                 run = read_run(path.parent)
+                self._others[key(run.config)] = run
                 if run.summary is None:  # its command was killed, perhaps in a later run of the same processes
                     run = launch.finish(path.parent)
                 if run.status == "completed" or run.out_of_memory:
@@ -72,6 +74,10 @@ class Kept:
 
     def find(self, config: dict[str, Any]) -> Run | None:
         return self._runs.get(key(config))
+
+    def find_other(self, config: dict[str, Any]) -> Run | None:
+        """The last one that asked for the same, and failed or is under way."""
+        return self._others.get(key(config))
 
 
 def key(config: dict[str, Any]) -> str:
@@ -84,7 +90,7 @@ def carry_out(
     plan: Sequence[RunConfig],
     watch: launch.Watch,
     is_needless: IsNeedless = lambda config, done: False,
-    own_processes: bool = False,
+    own_processes: Callable[[RunConfig], bool] = lambda config: False,
 ) -> list[Run]:
     """The runs of the plan, in its order, as far as they came: an interrupted or needless one is missing.
 
@@ -105,9 +111,9 @@ def carry_out(
     return done
 
 
-def shared_start(item: tuple[int, RunConfig], kept: Kept, own_processes: bool) -> Any:
+def shared_start(item: tuple[int, RunConfig], kept: Kept, own_processes: Callable[[RunConfig], bool]) -> Any:
     """None: it is finished. Else the same for neighbours that can have the same processes."""
     number, config = item
     if kept.find(config.to_dict()):
         return None
-    return number if own_processes else launch.start_of(config.resolved())
+    return number if own_processes(config) else launch.start_of(config.resolved())

@@ -39,6 +39,7 @@ class Communication(Study):
     """Test as well."""
 
     name: ClassVar[str] = "communication"
+    title: ClassVar[str] = "Computing against communicating"
 
     def __post_init__(self) -> None:
         super().__post_init__()

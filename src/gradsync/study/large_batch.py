@@ -47,6 +47,7 @@ class LargeBatch(Study):
     """Also count how many samples of each training batch are recognised."""
 
     name: ClassVar[str] = "large-batch"
+    title: ClassVar[str] = "Large batches, and what they cost"
     default_epochs: ClassVar[int | None] = EPOCHS
 
     def __post_init__(self) -> None:

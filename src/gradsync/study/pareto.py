@@ -26,6 +26,7 @@ class Pareto(Study):
     """The strategies to weigh."""
 
     name: ClassVar[str] = "pareto"
+    title: ClassVar[str] = "Strategies by accuracy, bytes and seconds"
 
     def plan(self) -> list[RunConfig]:
         numbers = self.workers or (2,)

@@ -40,6 +40,7 @@ class Scaling(Study):
     """Test as well."""
 
     name: ClassVar[str] = "scaling"
+    title: ClassVar[str] = "Scaling: more workers"
 
     def __post_init__(self) -> None:
         super().__post_init__()

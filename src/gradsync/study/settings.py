@@ -32,6 +32,9 @@ class Study(Several):
     """What its folder in --out is called. Default: as the study, or as the file it was read from."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """What a report about it is called."""
+
     default_epochs: ClassVar[int | None] = None
     own_processes: ClassVar[bool] = False
     """Whether every run needs processes of its own: the peak of memory is that of a process, whatever it ran."""
@@ -49,7 +52,11 @@ class Study(Several):
 
     @abstractmethod
     def sections(self, runs: Sequence[Run]) -> list[Section]:
-        """What the runs show, as far as they were made. The first section's sentences are the summary."""
+        """What the runs show, as far as they were made."""
+
+    def summary(self, runs: Sequence[Run]) -> list[str]:
+        """The findings in plain sentences, most important first."""
+        return [sentence for section in self.sections(runs) for sentence in section.sentences]
 
     def is_needless(self, config: RunConfig, done: Sequence[Run]) -> bool:
         """Whether what is known already makes this run pointless."""

@@ -41,6 +41,7 @@ class Sweep(Study):
     """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
 
     name: ClassVar[str] = "sweep"
+    title: ClassVar[str] = "Sweep over settings"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,6 +43,7 @@ class SyncAsync(Study):
     """Samples per step and worker, for instance 10,50,100,200,500."""
 
     name: ClassVar[str] = "sync-async"
+    title: ClassVar[str] = "Parameter servers: waiting for all, or not"
     own_processes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

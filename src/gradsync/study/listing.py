@@ -1,0 +1,56 @@
+"""What the published reports hold, and about how long each takes on this machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy
+
+from gradsync.exhibit import Column, Table, Value
+from gradsync.study import published
+from gradsync.study.carry_out import is_study, read_study, runs_of, study_folder
+from gradsync.study.reports import REPORTS
+
+SIZE = 512
+REFERENCE = 0.0027  # seconds for one product of that size, where REPORTS' minutes were measured
+SCALES = ("full", "short", "smoke")
+
+
+def pace() -> float:
+    """How much longer this machine takes than the one the minutes are of: the best of a few matrix products."""
+    matrix = numpy.random.default_rng(0).random((SIZE, SIZE), dtype=numpy.float32)
+    times = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        matrix @ matrix
+        times.append(time.perf_counter() - begin)
+    return min(times) / REFERENCE
+
+
+def listing(out: Path) -> Table:
+    factor = pace()
+    columns = [
+        Column("report"),
+        Column("seed"),
+        Column("tables and figures"),
+        Column("claims"),
+        *(Column(scale, "min") for scale in SCALES),
+        Column("made here"),
+    ]
+    rows: list[list[Value]] = []
+    for name in published.NAMES:
+        item = published.read(name)
+        minutes = [f"{max(1, REPORTS[name].minutes[scale] * factor):.0f}" for scale in SCALES]
+        made = [scale for scale in SCALES if is_made(study_folder(str(out), f"{name}-{scale}"))]
+        rows.append([name, item.seed, ", ".join(item.names), len(item.claims), *minutes, ", ".join(made)])
+    notes = [
+        "min: about, on this machine, with emulated nodes. gradsync reproduce NAME, or --all; --only chooses tables "
+        "and figures. short and smoke make fewer steps and say so on every figure."
+    ]
+    return Table("Published reports that can be made again", columns, rows, notes)
+
+
+def is_made(folder: Path) -> bool:
+    """Whether every run of its plan is there."""
+    return is_study(folder) and len(runs_of(folder)) == len(read_study(folder)["plan"])

@@ -1,0 +1,170 @@
+"""What the reports published, as data: one TOML file each, with their tables and figures, and what they claim.
+
+An exhibit is a table or a figure of the report. Its rows are runs of ours (study/reports.py makes them), ``run`` or
+``run:rank``; what was published for a row stands beside its run, in the report's unit. What cannot be read in the
+report is not there. A claim is a sentence of the report and how our runs can show it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from gradsync.errors import unknown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+NAMES = ("cs744-vgg11-2317", "cs744-vgg11-14", "hpml-lab4", "cs744-tensorflow", "mpi-mnist")
+
+OF_ROW = ("run", "x", "label", "series", "against")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A run of ours, and the rank a figure is of; None: of all of them."""
+
+    run: str
+    rank: int | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Place:
+        run, colon, rank = text.partition(":")
+        return cls(run, int(rank) if colon else None)
+
+    def __str__(self) -> str:
+        return self.run if self.rank is None else f"{self.run}, rank {self.rank}"
+
+
+@dataclass(frozen=True)
+class Row:
+    place: Place
+    values: dict[str, float]
+    """Figure -> what was published, in the exhibit's unit."""
+
+    x: float | None = None
+    label: str = ""
+    series: str = ""
+    """Rows of one series belong together in a chart over x."""
+
+    against: str = ""
+    """The run a speed-up is against."""
+
+    @property
+    def name(self) -> str:
+        return self.label or str(self.place)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    name: str
+    """As the report calls it: Table 2, Fig 1.1."""
+
+    title: str
+    figures: dict[str, str]
+    """Figure -> unit."""
+
+    rows: tuple[Row, ...]
+    note: str = ""
+    over: str = ""
+    """What x is."""
+
+    over_time: bool = False
+    """Whether the network is also drawn over time."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One of: ``rising``, ``alike`` within, ``ratio`` about within, ``differ`` by."""
+
+    text: str
+    figure: str
+    kind: str
+    places: tuple[Place, ...]
+    about: float = 1.0
+    within: float = 0.0
+    x: float | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """One report."""
+
+    name: str
+    seed: str
+    title: str
+    setup: str
+    exhibits: tuple[Exhibit, ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Of its tables and figures, each once."""
+        return list(dict.fromkeys(exhibit.name for exhibit in self.exhibits))
+
+    def find(self, place: Place, figure: str) -> tuple[float, str] | None:
+        """What was published, and its unit, wherever it stands: of this place, else of the run or its first rank."""
+        for one in (place, Place(place.run), Place(place.run, 0)):
+            for exhibit in self.exhibits:
+                for row in exhibit.rows:
+                    if row.place == one and figure in row.values:
+                        return row.values[figure], exhibit.figures[figure]
+        return None
+
+
+@cache
+def read(name: str) -> Published:
+    if name not in NAMES:
+        raise unknown("report", name, NAMES)
+    file = resources.files(__name__) / f"{name}.toml"
+    values = tomllib.loads(file.read_text(encoding="utf-8"))
+    return Published(
+        name=name,
+        seed=values["seed"],
+        title=values["title"],
+        setup=values["setup"],
+        exhibits=tuple(map(exhibit, values["exhibit"])),
+        claims=tuple(map(claim, values["claim"])),
+    )
+
+
+def exhibit(values: dict[str, Any]) -> Exhibit:
+    rows = tuple(
+        Row(
+            Place.of(row["run"]),
+            {name: value for name, value in row.items() if name not in OF_ROW},
+            row.get("x"),
+            *(row.get(name, "") for name in ("label", "series", "against")),
+        )
+        for row in values["rows"]
+    )
+    return Exhibit(
+        values["name"],
+        values["title"],
+        values["figures"],
+        rows,
+        values.get("note", ""),
+        values.get("over", ""),
+        "over_time" in values,
+    )
+
+
+KINDS = ("rising", "alike", "ratio", "differ")
+
+
+def claim(values: dict[str, Any]) -> Claim:
+    (kind,) = [name for name in KINDS if name in values]
+    return Claim(
+        values["text"],
+        values["figure"],
+        kind,
+        tuple(map(Place.of, values[kind])),
+        values.get("about", 1.0),
+        values.get("within", values.get("by", 0.0)),
+        values.get("x"),
+    )

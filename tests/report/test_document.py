@@ -1,0 +1,144 @@
+"""From run folders to a document: names, sentences, tables, charts, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gradsync.config import RunConfig
+from gradsync.errors import InputError
+from gradsync.exhibit import Chart, Document, Table
+from gradsync.record import SCHEMA, Run, read_run, write_json
+from gradsync.report.collect import collect, shown
+from gradsync.report.document import document
+from gradsync.report.findings import findings
+from made_up import made_up
+
+SECONDS = {"local": 1.0, "gather-scatter": 0.8, "all-reduce": 0.5, "ddp": 0.4}
+FAILED = {"rank": 1, "type": "OSError", "message": "no space", "traceback": "", "log": []}
+
+
+def four_ways(out: Path) -> list[Run]:
+    """Four workers, but for local; each hands over for a tenth of a second."""
+    return [
+        made_up(
+            out,
+            RunConfig(model="logistic", strategy=way, workers=1 if way == "local" else 4, batch_size=64, epochs=2),
+            compute=seconds,
+            wire=0.1 if way != "local" else 0.0,
+            accuracy=0.9 - seconds / 10,
+        )
+        for way, seconds in SECONDS.items()
+    ]
+
+
+def charts(made: Document) -> dict[str, Chart]:
+    return {item.title: item for item in made.exhibits if isinstance(item, Chart)}
+
+
+def table(made: Document, title: str) -> dict[str, dict[str, object]]:
+    (found,) = [item for item in made.exhibits if isinstance(item, Table) and item.title == title]
+    names = [column.name for column in found.columns]
+    return {str(row[0]): dict(zip(names, row, strict=True)) for row in found.rows}
+
+
+def test_a_comparison_becomes_sentences_tables_and_charts(tmp_path: Path):
+    four_ways(tmp_path)
+    made = document(collect([tmp_path]))
+    assert made.title == "logistic on synthetic: 4 runs"
+    assert made.summary[0] == (
+        "ddp is 2.00× as fast as one process (0.5 s a step); all-reduce 1.67×, gather-scatter 1.11×."
+    )
+    assert made.summary[1] == "A step of ddp is 80% forward and backward, 20% moving bytes."
+    assert "Test accuracy lies between 80.0% (local) and 86.0% (ddp)." in made.summary
+    assert table(made, "Runs")["all-reduce"]["speed-up"] == pytest.approx(1.0001 / 0.6001)
+    assert table(made, "The ledger: parts of a step")["all-reduce"]["wire"] == pytest.approx(100)
+    drawn = charts(made)
+    assert {"Time of a step, and where it went", "Training loss", "Computing against communicating"} <= set(drawn)
+    assert "Network: what each rank sends" in drawn
+    assert "Strong scaling: speed-up against one worker" in drawn
+    assert made.command.count("gradsync train --config") == 4
+    assert made.left_out == []
+
+
+def test_one_step_shows_who_computes_and_sends(tmp_path: Path):
+    four_ways(tmp_path)
+    chart = charts(document(collect([tmp_path])))["One step of all-reduce: who computes, waits and sends"]
+    first = [row for row in chart.rows if row["rank"] == "rank 0"]
+    assert [row["part"] for row in first] == ["forward", "wire"]  # a tenth of a millisecond of data cannot be seen
+    assert first[-1]["to"] == pytest.approx(600.1, abs=0.2)
+    assert {row["rank"] for row in chart.rows} == {f"rank {n}" for n in range(4)}
+
+
+def test_unfinished_failed_and_foreign_runs(tmp_path: Path):
+    """What there is is shown; what is not a run of ours, or not one this version reads, is named."""
+    config = RunConfig(model="logistic", strategy="all-reduce", workers=2, steps=6)
+    whole, cut = made_up(tmp_path, config), made_up(tmp_path, config)
+    (cut.folder / "summary.json").unlink()
+    made_up(tmp_path, config, error=FAILED)
+    for name, text in {
+        "foreign": '{"learning_rate": 1}',
+        "broken": "{",
+        "empty": "",
+    }.items():
+        (tmp_path / name).mkdir()
+        if text:
+            (tmp_path / name / "config.json").write_text(text)
+    newer = made_up(tmp_path, config)
+    write_json(newer.folder / "summary.json", (newer.summary or {}) | {"schema": SCHEMA + 1})
+
+    found = collect([tmp_path])
+    assert [run.status for run in found.runs] == ["completed", "unfinished", "failed"]
+    told = " ".join(found.left_out)
+    for name, why in (
+        ("foreign", "not one of gradsync's"),
+        ("broken", "cannot read the run"),
+        ("empty", "no config.json"),
+        (newer.folder.name, "from a newer gradsync"),
+    ):
+        assert name in told and why in told
+    made = document(found)
+    rows = table(made, "Runs")
+    assert [row["status"] for row in rows.values()] == ["completed", "unfinished", "failed"]
+    assert "1 run failed: all-reduce (3). What they did until then is shown." in made.summary
+    assert any("no space" in sentence for section in made.sections for sentence in section.sentences)
+    assert whole.folder in [run.folder for run in found.runs]
+
+
+def test_a_folder_with_nothing_to_show_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="no run that can be shown"):
+        collect([tmp_path])
+    with pytest.raises(InputError, match="is not a folder"):
+        collect([tmp_path / "nothing"])
+
+
+def test_names_tell_runs_apart_by_what_they_differ_in(tmp_path: Path):
+    base = {"model": "logistic", "strategy": "ddp", "steps": 3}
+    runs = [
+        made_up(tmp_path, RunConfig(**base, workers=workers, batch_size=batch))
+        for workers, batch in ((2, 64), (4, 64), (4, 128), (4, 128))
+    ]
+    names = [item.name for item in shown(runs)]
+    assert names == ["ddp × 2, batch 64", "ddp × 4, batch 64", "ddp × 4, batch 128", "ddp × 4, batch 128 (2)"]
+
+
+def test_uneven_bytes_and_stragglers_are_told(tmp_path: Path):
+    (run,) = [item for item in four_ways(tmp_path) if item.config["strategy"] == "gather-scatter"]
+    assert run.summary
+    run.summary["ranks"][0]["network"]["sent_bytes"] *= 3
+    run.summary["straggler"] = {"rank": 2, "late_steps": 9, "steps": 10, "seconds": 0.05, "cause": "forward"}
+    write_json(run.folder / "summary.json", run.summary)
+    told = findings(shown([read_run(run.folder)]))
+    assert "gather-scatter: rank 0 sends 3.0× what another rank does." in told
+    assert "gather-scatter: rank 2 arrives last in 9 of 10 steps, by 50 ms; cause: forward." in told
+
+
+def test_a_document_is_plain_data(tmp_path: Path):
+    four_ways(tmp_path)
+    made = document(collect([tmp_path]))
+    for item in made.exhibits:
+        if isinstance(item, Chart):
+            json.dumps(list(item.rows))
+            assert item.title and item.x.title and item.y.title
