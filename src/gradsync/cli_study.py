@@ -76,7 +76,7 @@ def with_options(plan: Sequence[RunConfig]) -> list[RunConfig]:
 
 
 def check_all(plan: Sequence[RunConfig]) -> None:
-    """Everything that can be refused is, before the first process starts. Data is read once, and all that is asked."""
+    """Everything that can be refused is, before the first process starts. A data set is read once for all its runs."""
     from gradsync.check import check
 
     def data_and_model(config: RunConfig) -> list[str]:
@@ -89,8 +89,10 @@ def check_all(plan: Sequence[RunConfig]) -> None:
         check(sorted(group, key=samples))
 
 
-def show(what: Study | Reproduction, runs: Sequence[Run], folder: Path, as_text: bool) -> None:
-    """Tables and sentences here, everything in the report."""
+def show(
+    what: Study | Reproduction, runs: Sequence[Run], folder: Path, as_text: bool, most: int | None = None
+) -> None:
+    """Tables and sentences here, of the first ``most`` sections; everything in the report."""
     from gradsync.cli_report import write_beside
     from gradsync.report.console import make_console
     from gradsync.report.exhibits import draw
@@ -103,10 +105,10 @@ def show(what: Study | Reproduction, runs: Sequence[Run], folder: Path, as_text:
         print(json.dumps(found | {"sections": [plain_section(section) for section in sections]}, indent=2))
         return
     console = make_console(json=False)
-    for section in sections:
+    for section in sections[:most]:
         draw(section, console)
     if isinstance(what, Reproduction):
-        console.print("\n" + "\n".join(what.summary(runs)), markup=False, highlight=False, soft_wrap=True)
+        console.print(f"\n{what.title}: {what.summary(runs)[0]}", markup=False, highlight=False, soft_wrap=True)
     console.print("\n".join(map(str, filter(None, [folder, path]))), markup=False, soft_wrap=True)
 
 
@@ -146,7 +148,8 @@ def reproduce_one(what: Reproduction, command: Reproduce) -> int:
     folder = study_folder(command.out, f"{what.report}-{what.scale}")
     plan = prepare(folder, what.name, asdict(what), again(what, command), what.plan())
     runs = make(folder, plan, command.json, lambda config, done: False, what.needs_own_processes)
-    show(what, runs, folder, command.json)
+    several = command.all or len(command.reports) > 1
+    show(what, runs, folder, command.json, most=1 if several else None)
     return ended(runs, len(plan))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 NOTHING = "–"
+PRECISE = "precise"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def mean_of(value: Value) -> float | None:
 
 @dataclass(frozen=True)
 class Column:
-    """``form`` says how a number is written: ``.2f``, ``,d``, ``.1%``."""
+    """``form`` says how a number is written: ``.2f``, ``,d``, ``.1%``. Default: three digits; PRECISE: four."""
 
     name: str
     unit: str = ""
@@ -59,15 +60,21 @@ class Column:
     def text(self, value: Value) -> str:
         if value is None:
             return NOTHING
-        return value if isinstance(value, str) else format(value, self.form or default_form(value))
+        if isinstance(value, str):
+            return value
+        digits = 4 if self.form == PRECISE else 3
+        return format(value, default_form(value, digits) if self.form in ("", PRECISE) else self.form)
 
 
-def default_form(value: int | float | Spread) -> str:
-    """Three digits that count, and whole numbers in full."""
-    if isinstance(value, int):
-        return ",d"
+def default_form(value: int | float | Spread, digits: int = 3) -> str:
+    """So many digits that count, and whole numbers in full."""
     size = abs(mean_of(value) or 0.0)
-    return ",.0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 0.1 or size == 0 else ".2g"
+    if isinstance(value, int) or size >= 10 ** (digits - 1):
+        return ",d" if isinstance(value, int) else ",.0f"
+    if size < 0.1 and size:
+        return f".{digits - 1}g"
+    before = len(str(int(size))) if size >= 1 else 1
+    return f".{digits - before}f"
 
 
 @dataclass(frozen=True)

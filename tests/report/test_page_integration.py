@@ -17,7 +17,11 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from gradsync.exhibit import Chart, Document, Section
 from gradsync.report.charts import legend, panels
+from gradsync.report.collect import collect
+from gradsync.report.document import document
 from gradsync.report.page import page
+from gradsync.study.reproduce import Reproduction
+from made_up import made_up
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 BUILD = Path(__file__).parent.parent.parent / "build"
@@ -192,6 +196,18 @@ def test_a_chart_that_cannot_be_drawn_says_so_in_its_place(browser: Browser, htm
     browser.open(html.replace('"mark":{"type":"bar"}', '"mark":{"type":"nonsense"}', 1))
     assert browser.drawn() == DRAWN - 1
     assert "could not be drawn" in browser.run("document.querySelector('.chart.failed').textContent")
+
+
+def test_a_published_report_beside_our_runs_is_drawn_also_on_a_phone(browser: Browser, tmp_path: Path):
+    what = Reproduction(report="mpi-mnist", real_data=("mnist",), steps=4)
+    runs = [made_up(tmp_path, config, compute=0.1 / (config.workers or 1), wire=0.01) for config in what.plan()]
+    made = document(collect([tmp_path]))
+    whole = replace(made, sections=[*what.sections(runs), *made.sections], summary=what.summary(runs))
+    browser.open(page(whole), phone=True)
+    assert browser.drawn() == sum(len(panels(item)) for item in whole.exhibits if isinstance(item, Chart)) > 15
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    assert browser.logged("browser") == []
+    browser.screenshot("report-published-phone.png")
 
 
 def test_a_page_of_sixty_charts_is_drawn(browser: Browser):

@@ -103,7 +103,7 @@ def test_a_reproduction_is_rebuilt_from_its_study_file(tmp_path: Path):
 def test_per_rank_figures_are_of_that_rank(tmp_path: Path):
     """Ranks that hold different models have accuracies of their own; of ranks that hold the same, it is the run's."""
     what = Reproduction(report="cs744-vgg11-2317", real_data=("cifar10",), steps=4)
-    run = made_up(tmp_path, what.cases()["all-reduce"])
+    run = made_up(tmp_path, what.cases()["all-reduce"], steps_per_epoch=4)
     text = "With all-reduce the exact accuracy differs minutely over the nodes"
 
     def verdict() -> str:

@@ -56,6 +56,16 @@ def test_alike_about_and_different():
     assert [judged(differ, 1.0, x).verdict for x in (1.02, 1.001)] == ["reproduced", "not reproduced"]
 
 
+def test_a_difference_must_be_more_than_the_runs_own_spread():
+    def decided(uncertainty: float) -> str:
+        values = {A: 1.0, B: 1.05}
+        return judge(FASTER, values.get, lambda place: None, uncertainty=uncertainty).verdict
+
+    assert [decided(spread) for spread in (0.0, 0.1)] == ["reproduced", "undecided"]
+    counted = replace(FASTER, figure="sent-step")
+    assert judged(counted, 55.4, 55.5).verdict == "reproduced"  # bytes are counted, not timed
+
+
 def test_missing_runs_and_runs_that_cannot_tell():
     missing = judged(FASTER, 1.0, None)
     assert (missing.verdict, missing.reason) == ("not run", "no figure for b")

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradsync.exhibit import OURS, PUBLISHED, Axis, Chart, Column, Table, Value
+from gradsync.exhibit import OURS, PRECISE, PUBLISHED, Axis, Chart, Column, Table, Value
 from gradsync.exhibit import Exhibit as Shown
 from gradsync.record import Run
 from gradsync.study.over_time import network
 from gradsync.study.published import Exhibit, Row
-from gradsync.study.quantities import QUANTITIES, UNITS, At
+from gradsync.study.quantities import QUANTITIES, UNITS, At, not_learnt
 
 FEW = 8  # figures that go into one table
 
@@ -73,10 +73,10 @@ class Comparison:
 
     def table(self, title: str, figures: Sequence[str]) -> Table:
         columns = [
-            Column("run"),
+            Column(self.item.over if self.one_place else "run", form="g"),
             Column("figure"),
-            Column(PUBLISHED, form=".4g"),
-            Column(OURS, form=".4g"),
+            Column(PUBLISHED, form=PRECISE),
+            Column(OURS, form=PRECISE),
             Column(f"{PUBLISHED}, against the first", "×", ".2f"),
             Column(f"{OURS}, against the first", "×", ".2f"),
             Column("ours over published", "", ".2f"),
@@ -88,12 +88,13 @@ class Comparison:
             theirs, own = self.values(figure).values()
             for index, row in enumerate(self.item.rows):
                 each = [quotient(side[index], side[0]) if against_first else None for side in (theirs, own)]
-                ratio = None if relative else quotient(own[index], theirs[index])
+                ratio = quotient(own[index], theirs[index]) if self.carries_over(row, figure) else None
                 rows.append([self.name(row), self.heading(figure), theirs[index], own[index], *each, ratio])
         shown = [
             index
             for index, column in enumerate(columns)
-            if column.name in ("run", PUBLISHED, OURS)
+            if index == 0
+            or column.name in (PUBLISHED, OURS)
             or (len(figures) > 1 if column.name == "figure" else any(row[index] is not None for row in rows))
         ]
         notes = self.notes if figures[0] == next(iter(self.item.figures)) else self.notes[-1:]
@@ -101,10 +102,18 @@ class Comparison:
             title, [columns[index] for index in shown], [[row[index] for index in shown] for row in rows], notes
         )
 
-    def name(self, row: Row) -> str:
-        """With x where it does not only say again which run it is."""
-        places = {other.place for other in self.item.rows}
-        return row.name if len(places) == len(self.item.rows) else f"{row.name}, {self.item.over} {row.x:g}"
+    @property
+    def one_place(self) -> bool:
+        """Whether all rows are of the same run, and differ in x."""
+        return bool(self.item.over) and len({row.place for row in self.item.rows}) == 1
+
+    def name(self, row: Row) -> Value:
+        return row.x if self.one_place else row.name
+
+    def carries_over(self, row: Row, figure: str) -> bool:
+        """Whether ours over theirs means something."""
+        quantity, run = QUANTITIES[figure], self.ours.get(row.place.run)
+        return quantity.compared == "absolute" and not (quantity.learnt and run and not_learnt(run))
 
     def chart(self, figure: str) -> list[Chart]:
         """Over x where there is one, else a bar per row; none for a single point."""

@@ -14,6 +14,8 @@ from gradsync.meter.figures import rate
 from gradsync.record import Run, rank_file, read_rows
 from gradsync.study import cases
 from gradsync.study.communication import parameter_bytes
+from gradsync.summary import FIRST, LAST
+from gradsync.values import counted
 
 # What one of our units is in the report's. Shares become percent.
 UNITS = {
@@ -65,9 +67,30 @@ class Quantity:
     learnt: bool = False
     """Whether it tells how well was learnt: then it takes real data and whole epochs."""
 
+    exact: bool = False
+    """Whether it is counted, so that no difference is too small to mean something."""
+
 
 def seconds_per_step(at: At) -> float | None:
     return at.of_rank["seconds_per_step"] if at.rank is not None else at.figures["seconds_per_step"]
+
+
+def relative_error(run: Run) -> float:
+    """Of the mean time of a step, from the spread of the steps that were timed."""
+    figures = run.summary or {}
+    mean, spread = figures.get("seconds_per_step"), figures.get("seconds_per_step_spread")
+    timed = min(figures.get("steps", 0), LAST) - FIRST + 1
+    return spread / mean / timed**0.5 if mean and spread and timed > 0 else 0.0
+
+
+def not_learnt(run: Run) -> str:
+    """Why its losses and accuracies tell nothing, if so."""
+    figures = run.summary
+    if run.config["data"] == "synthetic":
+        return "made-up data"
+    if figures and not figures["epoch_seconds"]:
+        return f"{counted(figures['steps'], 'step')} of {figures['steps_per_epoch']} in an epoch"
+    return ""
 
 
 def test_of(at: At) -> dict[str, Any] | None:
@@ -227,10 +250,10 @@ QUANTITIES: dict[str, Quantity] = {
     "running-loss": Quantity(running_loss, "absolute", "training loss, mean so far"),
     "sent": Quantity(traffic("sent_bytes", "run"), "relative", "sent"),
     "received": Quantity(traffic("received_bytes", "run"), "relative", "received"),
-    "sent-step": Quantity(traffic("sent_bytes", "step"), "absolute", "sent in a step"),
-    "received-step": Quantity(traffic("received_bytes", "step"), "absolute", "received in a step"),
-    "sent-epoch": Quantity(traffic("sent_bytes", "epoch"), "absolute", "sent in an epoch"),
-    "received-epoch": Quantity(traffic("received_bytes", "epoch"), "absolute", "received in an epoch"),
+    "sent-step": Quantity(traffic("sent_bytes", "step"), "absolute", "sent in a step", exact=True),
+    "received-step": Quantity(traffic("received_bytes", "step"), "absolute", "received in a step", exact=True),
+    "sent-epoch": Quantity(traffic("sent_bytes", "epoch"), "absolute", "sent in an epoch", exact=True),
+    "received-epoch": Quantity(traffic("received_bytes", "epoch"), "absolute", "received in an epoch", exact=True),
     "top-sent": Quantity(
         lambda at: top_rate(at.run.folder, at.rank or 0, "sent_bytes"), "relative", "most sent in a second"
     ),
@@ -244,8 +267,12 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "communication": Quantity(ledger_epoch("wait", "wire"), "relative", "communicating in an epoch"),
     "bandwidth": Quantity(bandwidth, "relative", "bandwidth used"),
-    "gradients-step": Quantity(payload("gradients", "kinds"), "absolute", "gradients in a step"),
-    "buffers-step": Quantity(payload("buffers", "kinds"), "absolute", "statistics of BatchNorm in a step"),
-    "parameters-start": Quantity(payload("parameters", "setup"), "absolute", "parameters before the first step"),
-    "models": Quantity(models, "absolute", "different models at the end"),
+    "gradients-step": Quantity(payload("gradients", "kinds"), "absolute", "gradients in a step", exact=True),
+    "buffers-step": Quantity(
+        payload("buffers", "kinds"), "absolute", "statistics of BatchNorm in a step", exact=True
+    ),
+    "parameters-start": Quantity(
+        payload("parameters", "setup"), "absolute", "parameters before the first step", exact=True
+    ),
+    "models": Quantity(models, "absolute", "different models at the end", exact=True),
 }

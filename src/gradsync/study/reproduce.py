@@ -14,10 +14,12 @@ from gradsync.study import published
 from gradsync.study.beside import Comparison, value_of
 from gradsync.study.carry_out import key
 from gradsync.study.published import Claim, Exhibit, Place
-from gradsync.study.quantities import QUANTITIES, UNITS
+from gradsync.study.quantities import QUANTITIES, UNITS, not_learnt, relative_error
 from gradsync.study.reports import REPORTS, Asked, Scale
 from gradsync.study.verdict import VERDICTS, Finding, judge
 from gradsync.values import counted
+
+CERTAIN = 2  # standard errors
 
 
 @dataclass(kw_only=True)
@@ -113,7 +115,10 @@ class Reproduction:
             found = self.published.find(place, claim.figure)
             return found[0] / UNITS[found[1]] if found else None
 
-        return judge(claim, our_value, their_value, "scale smoke" if self.scale == "smoke" else doubt(claim, ours))
+        runs = [ours[name] for name in dict.fromkeys(place.run for place in claim.places) if name in ours]
+        cannot_tell = "scale smoke" if self.scale == "smoke" else doubt(claim, runs)
+        spread = CERTAIN * sum(relative_error(run) ** 2 for run in runs) ** 0.5
+        return judge(claim, our_value, their_value, cannot_tell, spread if len(runs) > 1 else 0.0)
 
     def extent(self, ours: dict[str, Run]) -> str:
         """How far this is from what the report did: it stands below every figure."""
@@ -134,16 +139,11 @@ class Reproduction:
         return "; ".join(parts) + "."
 
 
-def doubt(claim: Claim, ours: dict[str, Run]) -> str:
-    """Why these runs tell nothing about how well is learnt, if so. Ranks of one run can always be compared."""
-    names = dict.fromkeys(place.run for place in claim.places)
-    runs = [ours[name] for name in names if name in ours]
-    if not QUANTITIES[claim.figure].learnt or len(names) < 2:
+def doubt(claim: Claim, runs: Sequence[Run]) -> str:
+    """Why these runs tell nothing about how well is learnt, if so. To hold the same model, none need have learnt."""
+    if not QUANTITIES[claim.figure].learnt or (claim.kind == "alike" and claim.within == 0):
         return ""
-    if any(run.config["data"] == "synthetic" for run in runs):
-        return "made-up data"
-    cut = [run.summary for run in runs if run.summary and not run.summary["epoch_seconds"]]
-    return f"{counted(cut[0]['steps'], 'step')} of {cut[0]['steps_per_epoch']} in an epoch" if cut else ""
+    return next(filter(None, map(not_learnt, runs)), "")
 
 
 def claims_table(findings: Sequence[Finding], extent: str) -> Table:

@@ -34,8 +34,11 @@ class Finding:
         return f"{self.claim.text.rstrip('.')}: {facts}{f' ({self.reason})' if self.reason else ''}."
 
 
-def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "") -> Finding:
-    """``cannot_tell``: why runs of this kind show nothing about it, if so."""
+def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "", uncertainty: float = 0.0) -> Finding:
+    """``cannot_tell``: why runs of this kind show nothing about it, if so.
+
+    ``uncertainty``: of a ratio of two of the figures, from their own spread.
+    """
     values = [ours(place) for place in claim.places]
     theirs = measure(claim, [published(place) for place in claim.places])
     if any(value is None for value in values):
@@ -44,7 +47,7 @@ def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "") 
     found = measure(claim, values)
     if cannot_tell:
         return Finding(claim, "undecided", text(claim, found), text(claim, theirs), cannot_tell)
-    verdict = decide(claim, [value for value in values if value is not None])
+    verdict = decide(claim, [value for value in values if value is not None], max(NOISE, uncertainty))
     return Finding(claim, verdict, text(claim, found), text(claim, theirs))
 
 
@@ -73,24 +76,30 @@ def text(claim: Claim, value: float | None) -> str:
     return f"{value * 100:+.2f} points" if is_share(claim) else f"{value:.3g}×"
 
 
-def decide(claim: Claim, values: Sequence[float]) -> Verdict:
+def decide(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
     if claim.kind == "rising":
-        if is_share(claim):
-            steps = [after - before for before, after in pairwise(values)]
-            noise = POINTS
-        else:
-            steps = [after / before - 1 if before else float(after > 0) for before, after in pairwise(values)]
-            noise = 0.0 if QUANTITIES[claim.figure].compared == "absolute" else NOISE
-        if all(step > noise for step in steps):
-            return "reproduced"
-        overall = measure(claim, values) or 0.0
-        if all(step > -noise for step in steps) and overall > (0.0 if is_share(claim) else 1.0) + noise:
-            return "reproduced"  # level in places, but not as a whole
-        return "not reproduced" if any(step < -noise for step in steps) else "undecided"
+        return rises(claim, values, noise)
     found = measure(claim, values)
     if found is None:
         return "undecided"
     if claim.kind == "ratio":
-        return "reproduced" if abs(found / claim.about - 1) <= claim.within else "not reproduced"
-    enough = found - 1 <= claim.within if claim.kind == "alike" else found - 1 >= claim.within
+        enough = abs(found / claim.about - 1) <= claim.within
+    elif claim.kind == "alike":
+        enough = found - 1 <= claim.within
+    else:
+        enough = found - 1 >= claim.within
     return "reproduced" if enough else "not reproduced"
+
+
+def rises(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
+    """Level in places is enough if it rises as a whole, and by more than noise."""
+    if is_share(claim):
+        steps, noise = [after - before for before, after in pairwise(values)], POINTS
+        overall = values[-1] - values[0]
+    else:
+        steps = [after / before - 1 if before else float(after > 0) for before, after in pairwise(values)]
+        noise = 0.0 if QUANTITIES[claim.figure].exact else noise
+        overall = values[-1] / values[0] - 1 if values[0] else float(values[-1] > 0)
+    if any(step < -noise for step in steps):
+        return "not reproduced"
+    return "reproduced" if overall > noise else "undecided"
