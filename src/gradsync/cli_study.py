@@ -76,7 +76,7 @@ def with_options(plan: Sequence[RunConfig]) -> list[RunConfig]:
 
 
 def check_all(plan: Sequence[RunConfig]) -> None:
-    """Everything that can be refused is, before the first process starts. A data set is read once for all its runs."""
+    """Everything that can be refused is, before the first process starts. Data is read once for all runs on it."""
     from gradsync.check import check
 
     def data_and_model(config: RunConfig) -> list[str]:

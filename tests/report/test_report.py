@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.progress import Progress
 
@@ -12,6 +13,7 @@ from gradsync.config import RunConfig
 from gradsync.record import RankLog, Run, write_json
 from gradsync.report.follow import Follower, following
 from gradsync.report.progress import COLUMNS, Lines, Watch, WatchMany
+from gradsync.report.study_progress import work
 from gradsync.report.summary import failure_text, runs_table
 from gradsync.summary import summarize
 
@@ -222,3 +224,14 @@ def test_the_bar_shows_names_with_brackets_as_they_are():
     shown = text(progress.get_renderable())
     assert "[/a].py:Mine" in shown
     assert "[/b]" in shown
+
+
+def test_the_work_of_a_run_is_guessed_from_its_model_steps_and_cores():
+    def guessed(**settings: object) -> float:
+        return work(RunConfig(**settings).to_dict())
+
+    few, many = (guessed(model="vgg11", batch_size=256, steps=steps, nodes=1, cpus=0.5) for steps in (1, 11))
+    assert many - few == pytest.approx(10 * 5.12, rel=0.01)  # as measured: 5 s a step on half a core
+    assert guessed(model="resnet18", steps=10) > 2 * guessed(model="mnist-cnn", steps=10)
+    four = guessed(model="vgg11", batch_size=256, steps=100, nodes=2, cpus=0.5, workers=2)
+    assert four < 0.6 * guessed(model="vgg11", batch_size=256, steps=100, nodes=1, cpus=0.5)

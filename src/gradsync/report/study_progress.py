@@ -12,19 +12,28 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from gradsync.config.run import available_cores
 from gradsync.record import Row, read_run
 from gradsync.report.follow import following
 from gradsync.values import counted
 
 SAMPLES = 50_000  # of a training set whose size is not known before it is read
-START_SAMPLES = 2_000  # what starting the processes of a run is worth, very roughly
+START = 8.0  # seconds until the processes of a run are at work
+STEP = 0.002  # seconds a step takes beside its samples
+
+# Seconds of a core for a sample: what makes runs of a study differ most. Only their ratios count.
+CORE_SECONDS = {"logistic": 2e-5, "mnist-cnn": 1e-3, "vgg11": 0.01, "resnet18": 0.033, "alexnet": 0.04}
 
 
-def work(config: dict[str, Any]) -> int:
-    """How much a run has to do, in samples: enough to guess the time that is left."""
-    batch = config["batch_size"] or (config["batch_per_worker"] or 64) * (config["workers"] or 1)
-    samples = config["train_samples"] or SAMPLES
-    return START_SAMPLES + (config["steps"] * batch if config["steps"] else (config["epochs"] or 1) * samples)
+def work(config: dict[str, Any]) -> float:
+    """About how many seconds a run takes: enough to guess the time that is left."""
+    workers = config["workers"] or 1
+    batch = config["batch_size"] or (config["batch_per_worker"] or 64) * workers
+    epoch = -(-(config["train_samples"] or SAMPLES) // batch)
+    steps = config["steps"] or (config["epochs"] or 1) * epoch
+    shares = (config["nodes"] or 1) * config["cpus"] if config["cpus"] else available_cores()
+    cost = CORE_SECONDS.get(config["model"], CORE_SECONDS["vgg11"])
+    return START + steps * (STEP + batch * cost / min(shares, available_cores()))
 
 
 class WatchStudy:
@@ -33,7 +42,7 @@ class WatchStudy:
     def __init__(self, console: Console, plan: Sequence[dict[str, Any]], runs: int) -> None:
         """``plan``: the runs that are still to be made; ``runs``: how many the study has in all."""
         self._console = console
-        self._work = sum(map(work, plan)) or 1
+        self._work = sum(map(work, plan)) or 1.0
         self._done = 0.0
         self._runs = runs
         self._begun = runs - len(plan)
@@ -49,7 +58,7 @@ class WatchStudy:
         self._task = self._progress.add_task("starting", total=self._work, facts="")
         self._folders: list[Path] = []
         self._own = 0.0  # of the run under way
-        self._whole = 0
+        self._whole = 0.0
         self._begin = time.monotonic()
 
     def __enter__(self) -> WatchStudy:
@@ -78,7 +87,7 @@ class WatchStudy:
         if row["kind"] == "start":
             self._begin_run(row)
         elif row["kind"] == "step":
-            share = START_SAMPLES / self._whole if self._whole else 0.0
+            share = START / self._whole if self._whole else 0.0
             self._own = self._whole * (share + (1 - share) * row["step"] / self._steps)
             self._draw(f"step {row['step']}/{self._steps}")
 
@@ -89,7 +98,7 @@ class WatchStudy:
         self._finish_run()
         self._begun += 1
         self._steps = row["steps"]
-        self._whole = work(read_run(self._folders.pop(0)).config) if self._folders else 0
+        self._whole = work(read_run(self._folders.pop(0)).config) if self._folders else 0.0
         name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}, batch {row['batch_size']:,}"
         text = f"run {self._begun} of {self._runs}: {name}"
         self._progress.update(self._task, description=text)
@@ -98,7 +107,7 @@ class WatchStudy:
 
     def _finish_run(self) -> None:
         self._done += self._whole
-        self._own, self._whole = 0.0, 0
+        self._own, self._whole = 0.0, 0.0
 
     def _draw(self, facts: str) -> None:
         text = "; ".join(filter(None, [facts, self._left()]))
@@ -106,7 +115,7 @@ class WatchStudy:
 
     def _left(self) -> str:
         done = self._done + self._own
-        if done <= START_SAMPLES:
+        if done <= START:
             return ""
         return f"about {duration((time.monotonic() - self._begin) * (self._work - done) / done)} left"
 
