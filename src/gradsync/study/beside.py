@@ -151,4 +151,4 @@ class Comparison:
         named = [(place.run, run) for place in places if (run := self.ours.get(place.run)) and run.summary]
         title = f"{self.item.name}: network over time"
         ranks = sorted({place.rank or 0 for place in places})
-        return network(list(dict(named).items()), ranks, title, self.notes)
+        return network(list(dict(named).items()), ranks, title, self.notes[-1:])

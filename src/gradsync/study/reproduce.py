@@ -20,6 +20,7 @@ from gradsync.study.verdict import VERDICTS, Finding, judge
 from gradsync.values import counted
 
 CERTAIN = 2  # standard errors
+MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
 
 
 @dataclass(kw_only=True)
@@ -149,7 +150,14 @@ def doubt(claim: Claim, runs: Sequence[Run]) -> str:
 def claims_table(findings: Sequence[Finding], extent: str) -> Table:
     columns = [Column("claim"), Column("verdict"), Column(OURS), Column(PUBLISHED), Column("remark")]
     rows: list[list[Value]] = [
-        [item.claim.text, item.verdict, item.ours or None, item.published or None, item.reason] for item in findings
+        [
+            item.claim.text,
+            f"{MARKS[item.verdict]} {item.verdict}",
+            item.ours or None,
+            item.published or None,
+            item.reason,
+        ]
+        for item in findings
     ]
     notes = [
         "Ratios are of the last run named to the first, or of the largest to the smallest; points are of accuracy. "

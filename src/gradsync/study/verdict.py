@@ -73,7 +73,9 @@ def is_share(claim: Claim) -> bool:
 def text(claim: Claim, value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value * 100:+.2f} points" if is_share(claim) else f"{value:.3g}×"
+    if is_share(claim):
+        return f"{value * 100:+.2f} points"
+    return f"{value:.3f}×" if 0.95 < value < 1.05 else f"{value:.3g}×"
 
 
 def decide(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
