@@ -27,6 +27,7 @@ from gradsync.commands import (
 from gradsync.config import RunConfig
 from gradsync.errors import InputError, signal_name
 from gradsync.record import PROBE_FILE, Run, is_probe, read_run
+from gradsync.study.settings import Study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +60,7 @@ def dispatch(command: Any) -> int:
         from gradsync.cli_cluster import cluster
 
         return cluster(command.action)
-    if isinstance(command, (Train, Compare, Verify, Probe, StudyRuns)) and command.run.is_emulated:
+    if isinstance(command, (Train, Compare, Verify, Probe, StudyRuns)) and wants_nodes(command.run):
         from gradsync.cluster import privilege, spec
 
         privilege.ensure()  # while there is one thread
@@ -93,6 +94,11 @@ def dispatch(command: Any) -> int:
     from gradsync.cli_data import data
 
     return data(command.action)
+
+
+def wants_nodes(asked: Any) -> bool:
+    """Whether nodes are to be emulated, by what is asked or by one of a study's runs."""
+    return asked.is_emulated or (isinstance(asked, Study) and any(config.is_emulated for config in asked.plan()))
 
 
 def reproduce(command: Reproduce) -> int:

@@ -17,7 +17,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.record import Run
 from gradsync.study import Reproduction, published
-from gradsync.study.carry_out import IsNeedless, Kept, carry_out, prepare, study_folder
+from gradsync.study.carry_out import IsNeedless, Kept, carry_out, held, prepare, study_folder
 from gradsync.study.settings import Study, with_known_options
 
 
@@ -28,7 +28,10 @@ def study(command: StudyRuns[Study]) -> int:
     folder = study_folder(config.out, config.folder or config.name)
     plan = prepare(folder, config.name, asdict(config), typed(), plan)
     runs = make(folder, plan, command.json, config.is_needless, lambda _: config.own_processes)
-    show(config, runs, folder, command.json)
+    if command.json:
+        print(json.dumps(as_json(config, runs, folder), indent=2))
+    else:
+        show(config, runs, folder)
     return ended(runs, len(plan))
 
 
@@ -43,15 +46,16 @@ def make(
     is_needless: IsNeedless,
     own_processes: Callable[[RunConfig], bool],
 ) -> list[Run]:
-    """The runs of the plan under one display; what failed is told at once."""
+    """The runs of the plan under one display; then what failed."""
     from gradsync.report.console import make_console
     from gradsync.report.study_progress import WatchStudy
     from gradsync.report.summary import failure_text
 
-    kept = Kept(folder)
-    missing = [item.to_dict() for item in plan if not kept.find(item.to_dict())]
-    with WatchStudy(make_console(quiet), missing, len(plan)) as watch:
-        runs = carry_out(folder, plan, watch, is_needless, own_processes)
+    with held(folder):
+        kept = Kept(folder, finish=True)
+        missing = [item.to_dict() for item in plan if not kept.find(item.to_dict())]
+        with WatchStudy(make_console(quiet), missing, len(plan)) as watch:
+            runs = carry_out(folder, plan, watch, is_needless, own_processes)
     for run in runs:
         if run.status != "completed" and not run.out_of_memory:
             print(failure_text(run), file=sys.stderr, flush=True)
@@ -89,27 +93,38 @@ def check_all(plan: Sequence[RunConfig]) -> None:
         check(sorted(group, key=samples))
 
 
-def show(
-    what: Study | Reproduction, runs: Sequence[Run], folder: Path, as_text: bool, most: int | None = None
-) -> None:
+def show(what: Study | Reproduction, runs: Sequence[Run], folder: Path, most: int | None = None) -> None:
     """Tables and sentences here, of the first ``most`` sections; everything in the report."""
-    from gradsync.cli_report import write_beside
     from gradsync.report.console import make_console
     from gradsync.report.exhibits import draw
-    from gradsync.report.plain_data import plain_section
 
-    sections = what.sections(runs)
-    path = write_beside(folder, [folder])
-    if as_text:
-        found: dict[str, Any] = {"study": what.name, "folder": str(folder), "report": str(path) if path else None}
-        print(json.dumps(found | {"sections": [plain_section(section) for section in sections]}, indent=2))
-        return
     console = make_console(json=False)
-    for section in sections[:most]:
+    for section in what.sections(runs)[:most]:
         draw(section, console)
     if isinstance(what, Reproduction):
         console.print(f"\n{what.title}: {what.summary(runs)[0]}", markup=False, highlight=False, soft_wrap=True)
-    console.print("\n".join(map(str, filter(None, [folder, path]))), markup=False, soft_wrap=True)
+    console.print(str(folder), markup=False, soft_wrap=True)
+    if path := page(runs, folder):
+        console.print(str(path), markup=False, soft_wrap=True)
+
+
+def as_json(what: Study | Reproduction, runs: Sequence[Run], folder: Path) -> dict[str, Any]:
+    from gradsync.report.plain_data import plain_section
+
+    path = page(runs, folder)
+    return {
+        "study": what.name,
+        "folder": str(folder),
+        "report": str(path) if path else None,
+        "sections": [plain_section(section) for section in what.sections(runs)],
+    }
+
+
+def page(runs: Sequence[Run], folder: Path) -> Path | None:
+    """None after an interruption, when nobody wants to wait for it."""
+    from gradsync.cli_report import write_beside
+
+    return None if not runs or any(run.stopped_by for run in runs) else write_beside(folder, [folder])
 
 
 def reproduce(command: Reproduce) -> int:
@@ -123,7 +138,11 @@ def reproduce(command: Reproduce) -> int:
     wanted = [reproduction(name, command) for name in names]
     for item in wanted:
         check_all(item.plan())
-    return max(reproduce_one(item, command) for item in wanted)
+    found = [reproduce_one(item, command, len(wanted) > 1) for item in wanted]
+    if command.json:
+        each = [as_json(item, runs, folder_of(item, command)) for item, (_, runs) in zip(wanted, found, strict=True)]
+        print(json.dumps(each if len(each) > 1 else each[0], indent=2))
+    return max(code for code, _ in found)
 
 
 def reproduction(name: str, command: Reproduce) -> Reproduction:
@@ -144,13 +163,17 @@ def reproduction(name: str, command: Reproduce) -> Reproduction:
     )
 
 
-def reproduce_one(what: Reproduction, command: Reproduce) -> int:
-    folder = study_folder(command.out, f"{what.report}-{what.scale}")
+def reproduce_one(what: Reproduction, command: Reproduce, one_of_several: bool) -> tuple[int, list[Run]]:
+    folder = folder_of(what, command)
     plan = prepare(folder, what.name, asdict(what), again(what, command), what.plan())
     runs = make(folder, plan, command.json, lambda config, done: False, what.needs_own_processes)
-    several = command.all or len(command.reports) > 1
-    show(what, runs, folder, command.json, most=1 if several else None)
-    return ended(runs, len(plan))
+    if not command.json:
+        show(what, runs, folder, most=1 if one_of_several else None)
+    return ended(runs, len(plan)), runs
+
+
+def folder_of(what: Reproduction, command: Reproduce) -> Path:
+    return study_folder(command.out, f"{what.report}-{what.scale}")
 
 
 def again(what: Reproduction, command: Reproduce) -> str:
@@ -158,6 +181,7 @@ def again(what: Reproduction, command: Reproduce) -> str:
     words = ["gradsync", "reproduce", what.report, "--scale", what.scale]
     words += ["--only", *what.only] if what.only else []
     words += ["--steps", str(what.steps)] if what.steps else []
+    words += ["--out", command.out] if command.out != Reproduce().out else []
     return shlex.join([*words, *([] if command.cluster else ["--no-cluster"])])
 
 

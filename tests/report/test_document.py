@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from gradsync.record import SCHEMA, Run, read_run, write_json
 from gradsync.report.collect import collect, shown
 from gradsync.report.document import document
 from gradsync.report.findings import findings
+from gradsync.study import STUDIES
+from gradsync.study.carry_out import held, prepare
 from made_up import made_up
 
 SECONDS = {"local": 1.0, "gather-scatter": 0.8, "all-reduce": 0.5, "ddp": 0.4}
@@ -133,6 +136,40 @@ def test_uneven_bytes_and_stragglers_are_told(tmp_path: Path):
     told = findings(shown([read_run(run.folder)]))
     assert "gather-scatter: rank 0 sends 3.0× what another rank does." in told
     assert "gather-scatter: rank 2 arrives last in 9 of 10 steps, by 50 ms; cause: forward." in told
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_under_way_is_shown_as_far_as_it_is(tmp_path: Path, name: str):
+    """Its first run is done, its second has begun, its third failed; a folder is there for all."""
+    study = STUDIES[name](steps=4)
+    plan = prepare(tmp_path, name, asdict(study), f"gradsync study {name}", study.plan())
+    done, begun, failed = (made_up(tmp_path / "runs", config) for config in plan[:3])
+    (begun.folder / "summary.json").unlink()
+    write_json(failed.folder / "summary.json", (failed.summary or {}) | {"status": "failed", "error": FAILED})
+    found = collect([tmp_path])
+    assert [run.folder for run in found.runs] == [done.folder, failed.folder]
+    assert found.left_out == [f"{tmp_path}: {len(plan) - 2} of {len(plan)} runs are still to be made."]
+    made = document(found)
+    assert made.title == study.title and made.command == f"gradsync study {name}"
+    assert not (begun.folder / "summary.json").exists()  # a report only reads
+
+
+def test_a_study_file_that_is_not_ours_is_left_out(tmp_path: Path):
+    made_up(tmp_path, RunConfig(model="logistic", steps=3))
+    for name, text in {
+        "foreign": '{"name": "x"}',
+        "older": '{"study": "batch", "settings": {"x": 1}, "plan": []}',
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "study.json").write_text(text)
+    found = collect([tmp_path])
+    assert len(found.runs) == 1
+    assert len(found.left_out) == 2 and all("study.json cannot be read" in text for text in found.left_out)
+
+
+def test_two_commands_do_not_make_the_runs_of_one_study(tmp_path: Path):
+    with held(tmp_path), pytest.raises(InputError, match="another command is at work"), held(tmp_path):
+        pass
 
 
 def test_a_document_is_plain_data(tmp_path: Path):

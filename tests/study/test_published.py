@@ -9,6 +9,7 @@ from gradsync.study import published
 from gradsync.study.quantities import QUANTITIES, UNITS
 from gradsync.study.reports import REPORTS, Asked, Scale
 from gradsync.study.reproduce import Reproduction
+from gradsync.study.verdict import decide
 
 # What the reports number, and what they show without a number.
 HELD = {
@@ -51,8 +52,38 @@ def test_published_figures_are_found_by_place_and_name():
     assert report.find(published.Place("local"), "step") == (1.64, "s")  # stands at rank 0
     assert report.find(published.Place("gather-scatter", 2), "accuracy") == (12.39, "%")
     assert report.find(published.Place("local"), "bandwidth") is None
+    servers = published.read("cs744-tensorflow")
+    first = published.Place("async-3", 0)
+    assert [servers.find(first, "received", table) for table in ("Table 3", "Table 4")] == [(20, "MB"), (29, "MB")]
+    assert servers.find(published.Place("async-3", 2), "received", exactly=True) is None
     mpi = published.read("mpi-mnist")
     assert mpi.find(published.Place("1x8"), "total") == (103.67, "s")
+
+
+# Where the report's own figures do not bear out what it says.
+AGAINST_THEMSELVES = {
+    "Node 1 receives almost thrice what node 2 sends (taken as what node 2 receives: the two are the same in "
+    "Table 4).",
+}
+
+
+@pytest.mark.parametrize("name", published.NAMES)
+def test_the_published_figures_bear_out_what_the_report_claims(name: str):
+    report = published.read(name)
+    for claim in report.claims:
+        of_ranks = len({place.run for place in claim.places}) < len(claim.places)
+        found = [report.find(place, claim.figure, claim.exhibit, exactly=of_ranks) for place in claim.places]
+        values = [pair[0] / UNITS[pair[1]] for pair in found if pair]
+        if len(values) == len(claim.places):
+            verdict = decide(claim, values, noise=0.0)
+            assert (verdict == "not reproduced") == (claim.text in AGAINST_THEMSELVES), claim.text
+
+
+@pytest.mark.parametrize("scale", ["full", "short", "smoke"])
+def test_only_the_report_that_scales_its_learning_rate_does(scale: Scale):
+    for name, report in REPORTS.items():
+        factors = {config.resolved().lr_factor for config in report.cases(Asked(scale, ())).values()}
+        assert (factors == {1.0}) == (name != "mpi-mnist"), name
 
 
 def test_an_unknown_report_or_figure_lists_what_there_is():

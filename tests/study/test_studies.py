@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up import made_up
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
@@ -20,6 +19,7 @@ from gradsync.study.consistency import flags
 from gradsync.study.fit_scaling import amdahl, gustafson
 from gradsync.study.pareto import frontier
 from gradsync.study.settings import with_known_options
+from made_up import made_up
 
 
 def tables(sections: Sequence[Section]) -> list[Table]:
@@ -157,13 +157,13 @@ def test_communication_by_ledger_and_by_subtraction(tmp_path: Path):
 
 
 def test_figures_that_cannot_be_are_flagged():
-    fine = flags("all-reduce", 100.0, 101.0, 50.0, 25.0, 20.0, 4.0)
-    assert fine == []
-    assert "+50% off the formula" in flags("ring", 100.0, 150.0, None, 25.0, 25.0, 4.0)[0]
-    assert flags("gather-scatter", 100.0, 150.0, None, 25.0, 25.0, 4.0) == []  # moves what it moves
-    assert "by subtraction more than the link carries" in flags("ddp", 100.0, 100.0, 20.0, 20.0, 25.0, 5.0)[0]
-    assert "not bandwidth × time" in flags("ddp", 100.0, 100.0, None, 30.0, 20.0, 4.0)[0]
-    assert "no time is left" in flags("ddp", 100.0, 100.0, None, 25.0, None, 4.0)[0]
+    assert flags("all-reduce", 100.0, 101.0, 4.0, 50.0, 5.0) == []
+    assert "+50% off the formula" in flags("ring", 100.0, 150.0, 4.0, None, 5.0)[0]
+    assert flags("gather-scatter", 100.0, 150.0, 4.0, None, 5.0) == []  # moves what it moves
+    assert "by ledger more bytes than link × time" in flags("ddp", 100.0, 100.0, 1.0, 50.0, 5.0)[0]
+    assert "by subtraction more bytes than link × time" in flags("ddp", 100.0, 100.0, 4.0, 50.0, 1.0)[0]
+    assert "no time is left" in flags("ddp", 100.0, 100.0, 4.0, None, -1.0)[0]
+    assert flags("ddp", 100.0, 100.0, 4.0, 50.0, None) == []  # nobody to subtract
 
 
 def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
@@ -172,8 +172,8 @@ def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
     )
     plan = study.plan()
     assert [(config.batch_size, config.optimizer, config.lr, config.warmup_epochs) for config in plan] == [
-        (32, "sgd", 0.1, None),
-        (128, "sgd", 0.1, None),
+        (32, "sgd", 0.1, 0.0),
+        (128, "sgd", 0.1, 0.0),
         (128, "sgd", 0.4, 0.5),
         (128, "lars", 4.0, 0.5),
     ]

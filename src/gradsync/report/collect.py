@@ -9,8 +9,9 @@ from typing import Any
 
 from gradsync.errors import InputError
 from gradsync.record import PROBE_FILE, SCHEMA, Run, is_probe, read_run
-from gradsync.report.columns import line, strategy_name
-from gradsync.study.carry_out import is_study, runs_of
+from gradsync.report.columns import Line, line, strategy_name
+from gradsync.study import Reproduction, Study, study_of
+from gradsync.study.carry_out import is_study, read_study, runs_of
 from gradsync.values import counted
 
 OLDEST_SCHEMA = 2
@@ -22,17 +23,32 @@ class Shown:
     """A run under a name that no other run of the report has, with its figures so far."""
 
     name: str
-    run: Run
-    figures: dict[str, Any]
+    line: Line
+
+    @property
+    def run(self) -> Run:
+        return self.line.run
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return self.line.figures
 
     @property
     def measured(self) -> bool:
         return bool(self.figures.get("ledger"))
 
 
+@dataclass(frozen=True)
+class StudyFound:
+    folder: Path
+    study: Study | Reproduction
+    runs: list[Run]
+    command: str
+
+
 @dataclass
 class Found:
-    studies: list[Path] = field(default_factory=list)
+    studies: list[StudyFound] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     """What is there but is not shown, and why."""
@@ -59,8 +75,7 @@ def collect(given: Sequence[Path]) -> Found:
 
 def look(path: Path, found: Found) -> None:
     if is_study(path):
-        found.studies.append(path)
-        found.runs += runs_of(path)
+        look_at_study(path, found)
     elif is_probe(path) or (path / "config.json").exists():
         look_at_run(path, found)
     else:
@@ -69,6 +84,19 @@ def look(path: Path, found: Found) -> None:
                 look(inside, found)
             else:
                 found.left_out.append(f"{inside}: not a run of gradsync (no config.json).")
+
+
+def look_at_study(path: Path, found: Found) -> None:
+    try:
+        record = read_study(path)
+        study, runs, planned = study_of(record), runs_of(path), len(record["plan"])
+    except (InputError, KeyError, TypeError) as error:
+        found.left_out.append(f"{path}: its study.json cannot be read ({type(error).__name__}: {error}).")
+        return
+    found.studies.append(StudyFound(path, study, runs, record["command"]))
+    found.runs += runs
+    if len(runs) < planned:
+        found.left_out.append(f"{path}: {planned - len(runs)} of {counted(planned, 'run')} are still to be made.")
 
 
 def look_at_run(path: Path, found: Found) -> None:
@@ -104,16 +132,15 @@ def why_not(run: Run) -> str:
 
 def shown(runs: Sequence[Run]) -> list[Shown]:
     """Runs with names that tell them apart: the strategy, and of what they differ in as much as it takes."""
-    figures = [line(run).figures for run in runs]
-    names = [strategy_name(item) for item in figures]
+    lines = [line(run) for run in runs]
+    names = [strategy_name(item.figures) for item in lines]
     for part in PARTS_OF_NAMES:
         if len(set(names)) == len(names):
             break
-        texts = [part_text(run, item, part) for run, item in zip(runs, figures, strict=True)]
+        texts = [part_text(item.run, item.figures, part) for item in lines]
         if len(set(texts)) > 1:
             names = [f"{name}{text}" for name, text in zip(names, texts, strict=True)]
-    unique = list(numbered(names))
-    return [Shown(name, run, item) for name, run, item in zip(unique, runs, figures, strict=True)]
+    return [Shown(name, item) for name, item in zip(numbered(names), lines, strict=True)]
 
 
 PARTS_OF_NAMES = ("workers", "nodes", "model", "data", "batch_size", "lr", "epochs", "steps", "transport", "seed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from gradsync.exhibit import Column, Document, Section, Spread, Table, Value
@@ -23,8 +22,7 @@ from gradsync.report.pictures import (
     step_parts,
 )
 from gradsync.report.summary import failure_text, host_limits, lost_texts
-from gradsync.study import scaling, study_of
-from gradsync.study.carry_out import read_study, runs_of
+from gradsync.study import scaling
 from gradsync.study.cases import accuracy, cases, epoch_seconds, test_loss, train_loss
 from gradsync.study.over_time import network
 from gradsync.values import counted
@@ -37,12 +35,15 @@ MOST_TIMED = 24  # runs in one chart of bars
 def document(found: Found, command: str = "") -> Document:
     """Studies first, then their runs and all others. ``command``: what was typed, if it is known."""
     items = shown(found.runs)
-    studied = [section for folder in found.studies for section in study_sections(folder)]
-    said = [sentence for folder in found.studies for sentence in study_summary(folder)]
+    said = [sentence for each in found.studies for sentence in each.study.summary(each.runs)]
+    about_scaling = any(each.study.name == scaling.Scaling.name for each in found.studies)
     return Document(
         title=title(found, items),
-        summary=[*said, *(findings(items) if items and not said else [])],
-        sections=[*studied, *run_sections(items)],
+        summary=said or findings(items),
+        sections=[
+            *(section for each in found.studies for section in each.study.sections(each.runs)),
+            *run_sections(items, about_scaling),
+        ],
         command=command or commands(found),
         environment=environment(items),
         left_out=found.left_out,
@@ -51,7 +52,7 @@ def document(found: Found, command: str = "") -> Document:
 
 def title(found: Found, items: Sequence[Shown]) -> str:
     if len(found.studies) == 1:
-        return study_of(read_study(found.studies[0])).title
+        return found.studies[0].study.title
     if found.studies:
         return f"{len(found.studies)} studies"
     models = dict.fromkeys(f"{item.figures['model']} on {item.figures['data']}" for item in items)
@@ -59,15 +60,8 @@ def title(found: Found, items: Sequence[Shown]) -> str:
     return f"{subject}: {counted(len(items), 'run')}"
 
 
-def study_sections(folder: Path) -> list[Section]:
-    return study_of(read_study(folder)).sections(runs_of(folder))
-
-
-def study_summary(folder: Path) -> list[str]:
-    return study_of(read_study(folder)).summary(runs_of(folder))
-
-
-def run_sections(items: Sequence[Shown]) -> Iterator[Section]:
+def run_sections(items: Sequence[Shown], is_about_scaling: bool = False) -> Iterator[Section]:
+    """``is_about_scaling``: a study has shown that already."""
     if not items:
         return
     yield Section("Runs", [runs_table(items)], list(remarks([item.run for item in items])))
@@ -83,7 +77,7 @@ def run_sections(items: Sequence[Shown]) -> Iterator[Section]:
         yield Section("One step, rank by rank", steps, only_first(shared, MOST_STEPS_DRAWN))
     if charts := network([(item.name, item.run) for item in drawn if item.run.summary]):
         yield Section("Network", charts, only_first(shared, MOST_STEPS_DRAWN))
-    yield from scaled(items)
+    yield from () if is_about_scaling else scaled(items)
 
 
 def only_first(items: Sequence[Shown], most: int) -> list[str]:
@@ -98,11 +92,18 @@ def scaled(items: Sequence[Shown]) -> Iterator[Section]:
         for case in found:
             if scaling.mode_of(case) == mode:
                 batch = case.figures["batch_size"] if mode == "strong" else case.setting["batch_per_worker"]
-                key = (*(case.figures[name] for name in ("model", "data", "norm", "precision", "device")), batch)
+                shared = [case.figures[name] for name in ("model", "data", "norm", "precision", "device")]
+                key = (*shared, *node_shape(case.figures), batch)
                 groups.setdefault(key, []).append(case)
         for group in groups.values():
             if any(map(scaling.is_base, group)) and len({case.figures["world_size"] for case in group}) > 1:
                 yield scaling.section(mode, group)
+
+
+def node_shape(figures: dict[str, Any]) -> tuple[Any, ...]:
+    """What one node has: a speed-up is against the same."""
+    cluster = figures.get("cluster") or {}
+    return cluster.get("cpus"), cluster.get("bandwidth")
 
 
 def runs_table(items: Sequence[Shown]) -> Table:
@@ -180,14 +181,13 @@ def remarks(runs: Sequence[Run]) -> Iterator[str]:
 
 def commands(found: Found) -> str:
     """What makes it again: a study's own command, else every run from its config."""
-    studied = [read_study(folder)["command"] for folder in found.studies]
-    of_studies = {run.folder for folder in found.studies for run in runs_of(folder)}
+    of_studies = {run.folder for each in found.studies for run in each.runs}
     single = [
         shlex.join(["gradsync", "train", "--config", str(run.folder / "config.json")])
         for run in found.runs
         if run.folder not in of_studies
     ]
-    return "\n".join([*studied, *single])
+    return "\n".join([*(each.command for each in found.studies), *single])
 
 
 def environment(items: Sequence[Shown]) -> Table | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradsync.meter.ledger import PARTS
 from gradsync.meter.stragglers import Straggler
+from gradsync.report import columns
 from gradsync.report.collect import Shown
-from gradsync.report.columns import is_base, line
 from gradsync.report.ledger import hidden
 from gradsync.values import counted
 
@@ -41,11 +41,9 @@ def pace(items: Sequence[Shown]) -> Iterator[str]:
 
 def speed_up(item: Shown, items: Sequence[Shown]) -> float | None:
     """None for a run in one process, and where no such run did the same work."""
-    if item.figures["strategy"] == "local" or not item.figures["seconds_per_step"]:
+    if item.figures["strategy"] == "local":
         return None
-    own = line(item.run)
-    base = next((other for other in items if is_base(line(other.run), own)), None)
-    return base.figures["seconds_per_step"] / item.figures["seconds_per_step"] if base else None
+    return columns.speed_up(item.line, [other.line for other in items])
 
 
 def quickest(items: Sequence[Shown]) -> Shown | None:

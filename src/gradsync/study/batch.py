@@ -73,7 +73,7 @@ class Batch(Study):
         return any(
             run.out_of_memory
             and run.summary
-            and run.summary["strategy"] == asked.strategy
+            and (run.summary["strategy"], run.summary["world_size"]) == (asked.strategy, asked.workers)
             and run.summary["batch_size"] <= (asked.batch_size or 0)
             for run in done
         )

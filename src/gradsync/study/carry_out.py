@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -52,32 +53,47 @@ def read_study(folder: Path) -> dict[str, Any]:
 
 
 def runs_of(folder: Path) -> list[Run]:
-    """Those of the plan that are there, in its order, whatever became of them."""
+    """Those of the plan that have ended, in its order, whatever became of them. Only reads."""
     kept = Kept(folder)
-    return [run for config in read_study(folder)["plan"] if (run := kept.find(config) or kept.find_other(config))]
+    return [run for config in read_study(folder)["plan"] if (run := kept.find(config) or kept.find_failed(config))]
 
 
 class Kept:
-    """The finished runs of a study, by what they were asked to do."""
+    """The runs of a study that have ended, by what they were asked to do."""
 
-    def __init__(self, folder: Path) -> None:
-        self._runs: dict[str, Run] = {}
-        self._others: dict[str, Run] = {}
+    def __init__(self, folder: Path, finish: bool = False) -> None:
+        """``finish``: write the summaries of runs whose command was killed after they had ended."""
+        self._done: dict[str, Run] = {}
+        self._failed: dict[str, Run] = {}
         for path in sorted((folder / "runs").glob("*/config.json")):
             with suppress(InputError):
                 run = read_run(path.parent)
-                self._others[key(run.config)] = run
-                if run.summary is None:  # its command was killed, perhaps in a later run of the same processes
+                if run.summary is None and finish:  # others of the same processes may have been still to come
                     run = launch.finish(path.parent)
                 if run.status == "completed" or run.out_of_memory:
-                    self._runs[key(run.config)] = run
+                    self._done[key(run.config)] = run
+                elif run.summary:
+                    self._failed[key(run.config)] = run
 
     def find(self, config: dict[str, Any]) -> Run | None:
-        return self._runs.get(key(config))
+        """One that need not be made again."""
+        return self._done.get(key(config))
 
-    def find_other(self, config: dict[str, Any]) -> Run | None:
-        """The last one that asked for the same, and failed or is under way."""
-        return self._others.get(key(config))
+    def find_failed(self, config: dict[str, Any]) -> Run | None:
+        return self._failed.get(key(config))
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Nobody else makes runs of this study meanwhile."""
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another command is at work in {folder}. HINT: wait for it, or give this one another --out."
+            ) from None
+        yield
 
 
 def key(config: dict[str, Any]) -> str:
@@ -96,7 +112,7 @@ def carry_out(
 
     Runs that follow each other and can have the same processes get them, unless each is to have its own.
     """
-    kept = Kept(folder)
+    kept = Kept(folder, finish=True)
     done: list[Run] = []
     numbered = list(enumerate(plan))
     for together, group in groupby(numbered, lambda item: shared_start(item, kept, own_processes)):

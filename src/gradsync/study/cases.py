@@ -140,12 +140,6 @@ def total(values: Iterable[float | None]) -> float | None:
     return None if not found or None in found else sum(value for value in found if value is not None)
 
 
-def mean(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    added = total(found)
-    return None if added is None else added / len(found)
-
-
 def epoch_without_data(run: Run) -> float | None:
     """The last whole epoch without the time in which batches were made, by the slowest worker."""
     assert run.summary

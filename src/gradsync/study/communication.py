@@ -23,6 +23,7 @@ from gradsync.values import counted
 
 BATCHES = (32, 128)
 WORKERS = (2, 4)
+OFF_THE_EPOCH = 0.25  # the ledger is of steps 2 to 40; later ones may be faster or slower
 
 
 @dataclass(kw_only=True)
@@ -81,6 +82,9 @@ class Epoch:
     seconds: float
     compute: float
     communication: float
+    wire: float
+    """Of it, while bytes moved."""
+
     hidden: float
     rest: float
     """Making batches, and everything else."""
@@ -130,10 +134,11 @@ def read_epoch(case: Case) -> Epoch | None:
         seconds=seconds,
         compute=part("copy", "forward", "backward", "optimizer"),
         communication=part("wait", "wire"),
+        wire=part("wire"),
         hidden=mean(sum(figures["hidden_comm"] for figures in each)) * steps,
         rest=part("data", "other"),
         gradient_bytes=case.figures["parameters"] * parameter_bytes(case.figures),
-        sent_bytes=sent_per_step(case.figures, steps),
+        sent_bytes=sent_in_epoch(case.figures, steps),
         link=link_bytes_per_second(case.figures),
         projected=is_projected(case.figures),
     )
@@ -143,7 +148,7 @@ def parameter_bytes(figures: dict[str, Any]) -> int:
     return 8 if figures["precision"] == "fp64" else 4
 
 
-def sent_per_step(figures: dict[str, Any], steps: int) -> float | None:
+def sent_in_epoch(figures: dict[str, Any], steps: int) -> float | None:
     networks = [rank["network"] for rank in figures["ranks"] if rank["network"] and rank["network"]["steps"]]
     if not networks:
         return None
@@ -176,6 +181,9 @@ def time_table(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Table:
             epoch.rest,
         ]
         problems = [] if communication is None or communication >= 0 else ["negative: cannot be"]
+        apart = (epoch.compute + epoch.communication + epoch.rest) / epoch.seconds - 1
+        if abs(apart) > OFF_THE_EPOCH:
+            problems.append(f"parts are {apart:+.0%} off the epoch")
         rows.append([*row, compute, communication, "; ".join(problems)])
     notes = [
         "ledger: stamps of steps 2 to 40, times the steps of an epoch; communication: wait and wire; "
@@ -206,7 +214,7 @@ def bandwidth_table(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Table:
         _, rest = epoch.by_subtraction(alone) or (None, None)
         by_ledger = epoch.moved / busy if busy > 0 else None
         by_rest = epoch.moved / rest if rest and rest > 0 else None
-        problems = flags(epoch.strategy, epoch.moved, epoch.sent_bytes, epoch.link, by_ledger, by_rest, busy)
+        problems = flags(epoch.strategy, epoch.moved, epoch.sent_bytes, epoch.wire + epoch.hidden, epoch.link, rest)
         rows.append(
             [
                 epoch.strategy,

@@ -1,4 +1,4 @@
-"""Figures that cannot be: bytes, time and bandwidth must go together, and no link carries more than it can."""
+"""Figures that cannot be: bytes must have had the time they take, and no link carries more than it can."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ def link_bytes_per_second(figures: dict[str, Any]) -> float | None:
 
 
 def flags(
-    strategy: str,
-    moved: float,
-    counted: float | None,
-    link: float | None,
-    by_ledger: float | None,
-    by_subtraction: float | None,
-    seconds: float,
+    strategy: str, moved: float, counted: float | None, wire: float, link: float | None, rest: float | None
 ) -> list[str]:
-    """Sentences, none if all is well. ``moved``: bytes by formula; bandwidths in bytes a second."""
+    """What cannot be, a sentence each.
+
+    Bytes: ``moved`` by formula, ``counted`` by the kernel. Seconds: ``wire`` in which bytes moved, by the ledger;
+    ``rest`` for communication, by subtraction. ``link``: bytes a second.
+    """
     found = []
     if counted is not None and moved and strategy in RING_LIKE and abs(counted / moved - 1) > TOLERANCE:
         found.append(f"counted bytes are {counted / moved - 1:+.0%} off the formula")
-    if by_ledger is not None and abs(by_ledger * seconds - moved) > 1e-6 * moved:
-        found.append("bytes are not bandwidth × time")
-    for name, value in (("ledger", by_ledger), ("subtraction", by_subtraction)):
-        if value is not None and link is not None and value > link * (1 + LINK_TOLERANCE):
-            found.append(f"by {name} more than the link carries: cannot be")
-    if by_subtraction is None:
+    if counted is not None and link is not None and counted > wire * link * (1 + LINK_TOLERANCE):
+        found.append("by ledger more bytes than link × time: cannot be")
+    if rest is not None and rest <= 0:
         found.append("by subtraction no time is left for communication: cannot be")
+    elif rest is not None and link is not None and moved > rest * link * (1 + LINK_TOLERANCE):
+        found.append("by subtraction more bytes than link × time: cannot be")
     return found

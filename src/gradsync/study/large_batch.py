@@ -69,7 +69,7 @@ class LargeBatch(Study):
 
     def settings_of(self, remedy: Remedy, size: int) -> dict[str, Any]:
         if remedy == "none":
-            return {}
+            return {"warmup_epochs": 0.0}
         warmup = (
             min(MOST_WARMUP, (self.epochs or (1 if self.steps else EPOCHS)) / 4)
             if self.warmup_epochs is None
@@ -86,10 +86,10 @@ class LargeBatch(Study):
 
 
 def remedy_of(case: Case) -> str:
-    """How its learning rate was chosen, from its settings."""
-    if case.setting["optimizer"] == "lars":
-        return "lars"
-    return "none" if case.setting["warmup_epochs"] is None else "scaling"
+    """How its learning rate was chosen, from its settings: what has no warm-up has no remedy."""
+    if not case.setting["warmup_epochs"]:
+        return "none"
+    return "lars" if case.setting["optimizer"] == "lars" else "scaling"
 
 
 def table(found: Sequence[Case]) -> Table:

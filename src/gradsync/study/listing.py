@@ -52,5 +52,14 @@ def listing(out: Path) -> Table:
 
 
 def is_made(folder: Path) -> bool:
-    """Whether every run of its plan is there."""
-    return is_study(folder) and len(runs_of(folder)) == len(read_study(folder)["plan"])
+    """Whether the whole of it is there."""
+    if not is_study(folder):
+        return False
+    record = read_study(folder)
+    settings, runs = record["settings"], runs_of(folder)
+    whole = not settings["only"] and not settings["steps"]
+    return (
+        whole
+        and len(runs) == len(record["plan"])
+        and all(run.status == "completed" or run.out_of_memory for run in runs)
+    )

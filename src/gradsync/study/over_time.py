@@ -22,7 +22,8 @@ def network(
         everyone = rank_rows(run.folder, len((run.summary or {}).get("ranks", [])), stamps_until=0)
         clock = timeline_of(everyone)
         hosts = [[row for row in each if row["kind"] == "host"] for each in everyone]
-        begin = min((each[0]["time"] for each in hosts if each), default=0.0)
+        first = [(rank, each[0]["time"]) for rank, each in enumerate(hosts) if each]
+        begin = min((time - clock.offset(rank, time) for rank, time in first), default=0.0)
         for rank, each in enumerate(hosts):
             if ranks is not None and rank not in ranks:
                 continue

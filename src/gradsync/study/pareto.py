@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from gradsync.config import RunConfig
 from gradsync.exhibit import Axis, Chart, Column, Section, Table, Value, mean_of
 from gradsync.record import Run
-from gradsync.study.cases import Case, accuracy, cases, mean, network_bytes, remarks, train_seconds, with_remark
+from gradsync.study.cases import Case, accuracy, cases, network_bytes, remarks, total, train_seconds, with_remark
 from gradsync.study.settings import Study
 
 WAYS = ("local", "gather-scatter", "reduce-broadcast", "all-reduce", "ring", "bucketed", "ddp", "ps-sync", "ps-async")
@@ -64,11 +64,11 @@ def name_of(case: Case) -> str:
 
 
 def sent(figures: dict[str, Any]) -> float | None:
-    """MB by a worker, on the mean; a single one sends nothing."""
+    """MB for each worker, what servers send among them; a single worker sends nothing."""
     if figures["world_size"] == 1 and not figures["server_count"]:
         return 0.0
-    found = mean(network_bytes(rank, "sent_bytes") for rank in figures["ranks"])
-    return None if found is None else found / 1e6
+    found = total(network_bytes(rank, "sent_bytes") for rank in [*figures["ranks"], *figures["servers"]])
+    return None if found is None else found / 1e6 / figures["world_size"]
 
 
 def point_of(case: Case) -> Point | None:
@@ -82,7 +82,7 @@ def table(found: Sequence[Case], best: set[int]) -> Table:
         Column("strategy"),
         Column("workers"),
         Column("accuracy", "", ".2%"),
-        Column("sent by a worker", "MB"),
+        Column("sent for each worker", "MB"),
         Column("training", "s"),
         Column("not beaten"),
         *remarks(found),
@@ -93,7 +93,8 @@ def table(found: Sequence[Case], best: set[int]) -> Table:
         row += [case.of(figure) for figure in (accuracy, sent, train_seconds)]
         rows.append(with_remark(case, columns, [*row, "yes" if index in best else ""]))
     notes = [
-        "sent: counted by the kernel, mean of the workers; training: first step to last step, with testing between."
+        "sent: counted by the kernel, by workers and servers, over the workers; training: first step to last step, "
+        "with testing between."
     ]
     return Table("Strategies by accuracy, bytes and seconds", columns, rows, notes)
 
@@ -109,5 +110,5 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     y = Axis("accuracy", "accuracy", "%", zero=False)
     return [
         Chart("Accuracy against seconds", "points", rows, Axis("seconds", "training", "s"), y, "name"),
-        Chart("Accuracy against bytes", "points", rows, Axis("megabytes", "sent by a worker", "MB"), y, "name"),
+        Chart("Accuracy against bytes", "points", rows, Axis("megabytes", "sent for each worker", "MB"), y, "name"),
     ]

@@ -33,6 +33,8 @@ UNITS = {
     "GB/s": 1e-9,
 }
 
+COUNTED = 0.01  # of bytes: headers, acknowledgements, and when the counter was read
+
 Compared = Literal["absolute", "relative"]
 
 
@@ -67,20 +69,35 @@ class Quantity:
     learnt: bool = False
     """Whether it tells how well was learnt: then it takes real data and whole epochs."""
 
-    exact: bool = False
-    """Whether it is counted, so that no difference is too small to mean something."""
+    of_steps: bool = False
+    """Whether it is the mean of the steps that were timed."""
+
+    of_run: bool = False
+    """Whether it grows with the length of the run."""
+
+    noise: float = 0.03
+    """Two values that differ by less, as a share, are the same to us."""
 
 
 def seconds_per_step(at: At) -> float | None:
     return at.of_rank["seconds_per_step"] if at.rank is not None else at.figures["seconds_per_step"]
 
 
+def timed_steps(run: Run) -> int:
+    return max(0, min((run.summary or {}).get("steps", 0), LAST) - FIRST + 1)
+
+
 def relative_error(run: Run) -> float:
     """Of the mean time of a step, from the spread of the steps that were timed."""
     figures = run.summary or {}
     mean, spread = figures.get("seconds_per_step"), figures.get("seconds_per_step_spread")
-    timed = min(figures.get("steps", 0), LAST) - FIRST + 1
-    return spread / mean / timed**0.5 if mean and spread and timed > 0 else 0.0
+    return spread / mean / timed_steps(run) ** 0.5 if mean and spread and timed_steps(run) else 0.0
+
+
+def accuracy_error(run: Run) -> float:
+    """Of a share of so many test samples, as drawing others would change it."""
+    test = (run.summary or {}).get("test")
+    return (test["accuracy"] * (1 - test["accuracy"]) / test["count"]) ** 0.5 if test else 0.0
 
 
 def not_learnt(run: Run) -> str:
@@ -174,13 +191,16 @@ def top_rate(folder: Path, rank: int, name: str) -> float | None:
 
 
 def cpu(at: At) -> float | None:
-    """A share: 1 is one core. Of a node with a share of the cores: of that share."""
+    """A share: 1 is one core, or on a node that has a share of the cores, all of that."""
     found = at.of_rank["cpu_percent"] if at.rank is not None else cases.cpu_percent(at.figures)
-    return None if found is None else found / 100
+    share = (at.figures.get("cluster") or {}).get("cpus") or 1.0
+    return None if found is None else found / 100 / share
 
 
 def memory(at: At) -> float | None:
-    return at.of_rank["peak_memory_bytes"] if at.rank is not None else cases.peak_memory(at.figures)
+    """Of the host: reports are about it."""
+    ranks = [at.of_rank] if at.rank is not None else at.figures["ranks"]
+    return max((rank["peak_memory_bytes"] for rank in ranks if rank["peak_memory_bytes"]), default=None)
 
 
 def ledger_epoch(*parts: str) -> Callable[[At], float | None]:
@@ -225,15 +245,21 @@ def of_summary(figure: Callable[[dict[str, Any]], float | None]) -> Callable[[At
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "step": Quantity(seconds_per_step, "relative", "time of a step"),
-    "epoch": Quantity(of_summary(cases.epoch_seconds), "relative", "time of an epoch"),
+    "step": Quantity(seconds_per_step, "relative", "time of a step", of_steps=True),
+    "epoch": Quantity(of_summary(cases.epoch_seconds), "relative", "time of an epoch", of_steps=True),
     "epoch-at": Quantity(lambda at: at_epoch(at.figures["epoch_seconds"], at), "relative", "time of the epoch"),
+    "epoch-without-data": Quantity(
+        lambda at: cases.epoch_without_data(at.run),
+        "relative",
+        "time of an epoch without making batches",
+        of_steps=True,
+    ),
     "read": Quantity(lambda at: at.figures["read_seconds"], "relative", "reading the data"),
-    "train": Quantity(of_summary(cases.train_seconds), "relative", "time of training"),
-    "total": Quantity(lambda at: at.figures["total_seconds"], "relative", "time of the whole program"),
-    "finish": Quantity(lambda at: at.of_rank["finish_seconds"], "relative", "finished"),
-    "speed-up": Quantity(speed_up, "absolute", "speed-up"),
-    "samples": Quantity(of_summary(cases.samples_per_second), "relative", "samples a second"),
+    "train": Quantity(of_summary(cases.train_seconds), "relative", "time of training", of_run=True),
+    "total": Quantity(lambda at: at.figures["total_seconds"], "relative", "time of the whole program", of_run=True),
+    "finish": Quantity(lambda at: at.of_rank["finish_seconds"], "relative", "finished", of_run=True),
+    "speed-up": Quantity(speed_up, "absolute", "speed-up", of_steps=True),
+    "samples": Quantity(of_summary(cases.samples_per_second), "relative", "samples a second", of_steps=True),
     "test-loss": Quantity(test_loss, "absolute", "test loss", learnt=True),
     "accuracy": Quantity(accuracy, "absolute", "test accuracy", learnt=True),
     "train-loss": Quantity(train_loss, "absolute", "training loss of the last epoch", learnt=True),
@@ -248,12 +274,12 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "loss-sum-20": Quantity(loss_sum, "absolute", "training loss, sum of 20 steps"),
     "running-loss": Quantity(running_loss, "absolute", "training loss, mean so far"),
-    "sent": Quantity(traffic("sent_bytes", "run"), "relative", "sent"),
-    "received": Quantity(traffic("received_bytes", "run"), "relative", "received"),
-    "sent-step": Quantity(traffic("sent_bytes", "step"), "absolute", "sent in a step", exact=True),
-    "received-step": Quantity(traffic("received_bytes", "step"), "absolute", "received in a step", exact=True),
-    "sent-epoch": Quantity(traffic("sent_bytes", "epoch"), "absolute", "sent in an epoch", exact=True),
-    "received-epoch": Quantity(traffic("received_bytes", "epoch"), "absolute", "received in an epoch", exact=True),
+    "sent": Quantity(traffic("sent_bytes", "run"), "relative", "sent", of_run=True),
+    "received": Quantity(traffic("received_bytes", "run"), "relative", "received", of_run=True),
+    "sent-step": Quantity(traffic("sent_bytes", "step"), "absolute", "sent in a step", noise=COUNTED),
+    "received-step": Quantity(traffic("received_bytes", "step"), "absolute", "received in a step", noise=COUNTED),
+    "sent-epoch": Quantity(traffic("sent_bytes", "epoch"), "absolute", "sent in an epoch", noise=COUNTED),
+    "received-epoch": Quantity(traffic("received_bytes", "epoch"), "absolute", "received in an epoch", noise=COUNTED),
     "top-sent": Quantity(
         lambda at: top_rate(at.run.folder, at.rank or 0, "sent_bytes"), "relative", "most sent in a second"
     ),
@@ -263,16 +289,14 @@ QUANTITIES: dict[str, Quantity] = {
     "cpu": Quantity(cpu, "relative", "CPU"),
     "memory": Quantity(memory, "relative", "peak memory"),
     "compute": Quantity(
-        ledger_epoch("copy", "forward", "backward", "optimizer"), "relative", "computing in an epoch"
+        ledger_epoch("copy", "forward", "backward", "optimizer"), "relative", "computing in an epoch", of_steps=True
     ),
-    "communication": Quantity(ledger_epoch("wait", "wire"), "relative", "communicating in an epoch"),
-    "bandwidth": Quantity(bandwidth, "relative", "bandwidth used"),
-    "gradients-step": Quantity(payload("gradients", "kinds"), "absolute", "gradients in a step", exact=True),
-    "buffers-step": Quantity(
-        payload("buffers", "kinds"), "absolute", "statistics of BatchNorm in a step", exact=True
-    ),
+    "communication": Quantity(ledger_epoch("wait", "wire"), "relative", "communicating in an epoch", of_steps=True),
+    "bandwidth": Quantity(bandwidth, "relative", "bandwidth used", of_steps=True),
+    "gradients-step": Quantity(payload("gradients", "kinds"), "absolute", "gradients in a step", noise=0.0),
+    "buffers-step": Quantity(payload("buffers", "kinds"), "absolute", "statistics of BatchNorm in a step", noise=0.0),
     "parameters-start": Quantity(
-        payload("parameters", "setup"), "absolute", "parameters before the first step", exact=True
+        payload("parameters", "setup"), "absolute", "parameters before the first step", noise=0.0
     ),
-    "models": Quantity(models, "absolute", "different models at the end", exact=True),
+    "models": Quantity(models, "absolute", "different models at the end", noise=0.0),
 }

@@ -14,12 +14,21 @@ from gradsync.study import published
 from gradsync.study.beside import Comparison, value_of
 from gradsync.study.carry_out import key
 from gradsync.study.published import Claim, Exhibit, Place
-from gradsync.study.quantities import QUANTITIES, UNITS, not_learnt, relative_error
+from gradsync.study.quantities import (
+    QUANTITIES,
+    UNITS,
+    accuracy_error,
+    not_learnt,
+    relative_error,
+    timed_steps,
+)
 from gradsync.study.reports import REPORTS, Asked, Scale
-from gradsync.study.verdict import VERDICTS, Finding, judge
+from gradsync.study.verdict import VERDICTS, Finding, is_share, judge
 from gradsync.values import counted
 
 CERTAIN = 2  # standard errors
+FEWEST_TIMED = 3  # steps, to say anything about their time
+SMALLEST_ACCURACY = 0.01
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
 
 
@@ -99,8 +108,8 @@ class Reproduction:
         return [*said, *differing, self.extent(ours)]
 
     def findings(self, ours: dict[str, Run]) -> list[Finding]:
-        """On the claims for which all runs were to be made."""
-        asked = self.cases()
+        """On the claims about the runs of the exhibits that were asked for."""
+        asked = {row.place.run for item in self.exhibits for row in item.rows}
         return [
             self.finding(claim, ours)
             for claim in self.published.claims
@@ -112,14 +121,35 @@ class Reproduction:
             run = ours.get(place.run)
             return value_of(claim.figure, run, place.rank) if run else None
 
+        runs_named = [place.run for place in claim.places]
+        of_ranks = len(set(runs_named)) < len(runs_named)  # then another rank's figure is no substitute
+
         def their_value(place: Place) -> float | None:
-            found = self.published.find(place, claim.figure)
+            found = self.published.find(place, claim.figure, claim.exhibit, exactly=of_ranks)
             return found[0] / UNITS[found[1]] if found else None
 
-        runs = [ours[name] for name in dict.fromkeys(place.run for place in claim.places) if name in ours]
-        cannot_tell = "scale smoke" if self.scale == "smoke" else doubt(claim, runs)
-        spread = CERTAIN * sum(relative_error(run) ** 2 for run in runs) ** 0.5
-        return judge(claim, our_value, their_value, cannot_tell, spread if len(runs) > 1 else 0.0)
+        runs = [ours[name] for name in dict.fromkeys(runs_named) if name in ours]
+        return judge(claim, our_value, their_value, self.doubt(claim, runs), noise(claim, runs))
+
+    def doubt(self, claim: Claim, runs: Sequence[Run]) -> str:
+        """Why runs of this kind tell nothing about a claim, if so."""
+        quantity = QUANTITIES[claim.figure]
+        if self.scale == "smoke":
+            return "scale smoke"
+        if not self.gpu and any(place.run == "gpu" for place in claim.places):
+            return "no GPU here"
+        if quantity.learnt and not (
+            claim.kind == "alike" and claim.within == 0
+        ):  # to be equal, none need have learnt
+            return next(filter(None, map(not_learnt, runs)), "")
+        if quantity.of_run and self.steps:
+            return f"all runs are {self.steps} steps long"
+        if claim.figure == "total" and self.scale != "full":
+            return "at this scale mostly the start of the processes"
+        fewest = min(map(timed_steps, runs), default=0)
+        if quantity.of_steps and fewest < FEWEST_TIMED:
+            return f"{counted(fewest, 'step')} timed"
+        return ""
 
     def extent(self, ours: dict[str, Run]) -> str:
         """How far this is from what the report did: it stands below every figure."""
@@ -133,6 +163,8 @@ class Reproduction:
             parts.append("made-up data instead of the real set, so that losses and accuracies mean nothing")
         if not self.emulated and any(len((run.summary or {}).get("ranks", [])) > 1 for run in ours.values()):
             parts.append("no emulated nodes: all workers share this machine")
+        if not self.gpu and any(row.place.run == "gpu" for item in self.exhibits for row in item.rows):
+            parts.append("no GPU here for the GPU run")
         failed = {name: run for name, run in ours.items() if run.status != "completed"}
         if failed:
             why = dict.fromkeys("out of memory" if run.out_of_memory else run.status for run in failed.values())
@@ -140,11 +172,18 @@ class Reproduction:
         return "; ".join(parts) + "."
 
 
-def doubt(claim: Claim, runs: Sequence[Run]) -> str:
-    """Why these runs tell nothing about how well is learnt, if so. To hold the same model, none need have learnt."""
-    if not QUANTITIES[claim.figure].learnt or (claim.kind == "alike" and claim.within == 0):
-        return ""
-    return next(filter(None, map(not_learnt, runs)), "")
+def noise(claim: Claim, runs: Sequence[Run]) -> float:
+    """By how much figures may differ and mean nothing. Ranks of one run are tested on the same samples."""
+    if claim.figure == "accuracy":
+        points = CERTAIN * sum(accuracy_error(run) ** 2 for run in runs) ** 0.5 if len(runs) > 1 else 0.0
+        return points if is_share(claim) else points / max(SMALLEST_ACCURACY, lowest_accuracy(runs))
+    quantity = QUANTITIES[claim.figure]
+    spread = CERTAIN * sum(relative_error(run) ** 2 for run in runs) ** 0.5 if quantity.of_steps else 0.0
+    return max(quantity.noise, spread)
+
+
+def lowest_accuracy(runs: Sequence[Run]) -> float:
+    return min((run.summary["test"]["accuracy"] for run in runs if run.summary and run.summary["test"]), default=0.0)
 
 
 def claims_table(findings: Sequence[Finding], extent: str) -> Table:
@@ -160,8 +199,8 @@ def claims_table(findings: Sequence[Finding], extent: str) -> Table:
         for item in findings
     ]
     notes = [
-        "Ratios are of the last run named to the first, or of the largest to the smallest; points are of accuracy. "
-        "Undecided: the difference is within noise, or runs of this kind do not show it.",
+        "Ratios are of larger to smaller as the claim has it; points are of accuracy. Undecided: the difference is "
+        "within noise, or runs of this kind do not show it.",
         extent,
     ]
     return Table("What the report claims, and what we find", columns, rows, notes)

@@ -84,7 +84,7 @@ def mode_of(case: Case) -> str:
 
 
 def is_base(case: Case) -> bool:
-    return case.completed and case.figures["world_size"] == 1
+    return case.completed and case.figures["strategy"] == "local"
 
 
 def speed_up(case: Case, base: Case | None) -> Value:

@@ -52,9 +52,10 @@ class Sweep(Study):
         found = {}
         for text in self.vary:
             name, equals, values = text.partition("=")
-            if not equals or not values:
+            each = [parsed(setting_name(name), value) for value in dict.fromkeys(values.split(",")) if value]
+            if not equals or not each:
                 raise InputError(f"--vary {text}: it must be a setting and its values, for instance lr=0.01,0.1.")
-            found[setting_name(name)] = [parsed(setting_name(name), value) for value in values.split(",") if value]
+            found[setting_name(name)] = each
         if not found:
             raise InputError("--vary is empty: name a setting and its values, for instance --vary lr=0.01,0.1.")
         return found

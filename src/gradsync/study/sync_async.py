@@ -183,8 +183,10 @@ def sentences(found: Sequence[Case]) -> Iterator[str]:
         slow, fast = mean_of(sync.of(train_seconds)), mean_of(other.of(train_seconds))
         ours, theirs = mean_of(sync.of(accuracy)), mean_of(other.of(accuracy))
         text = f"{counted(workers, 'worker').capitalize()}, batches of {share}: "
+        told = []
         if slow and fast:
-            text += f"asynchronous takes {fast / slow:.2f} of the time of synchronous"
+            told.append(f"takes {fast / slow:.2f} of the time of synchronous")
         if ours is not None and theirs is not None:
-            text += f" and reaches {theirs:.1%} against {ours:.1%}"
-        yield text + "."
+            told.append(f"reaches {theirs:.1%} against {ours:.1%}")
+        if told:
+            yield f"{text}asynchronous {' and '.join(told)}."

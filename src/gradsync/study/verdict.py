@@ -8,13 +8,9 @@ from itertools import pairwise
 from typing import Literal
 
 from gradsync.study.published import Claim, Place
-from gradsync.study.quantities import QUANTITIES
 
 Verdict = Literal["reproduced", "not reproduced", "undecided", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "not reproduced", "undecided", "not run")
-
-NOISE = 0.03  # two times that differ by less are the same to us
-POINTS = 0.003  # of accuracy: 10,000 test samples do not tell less apart
 
 Values = Callable[[Place], float | None]
 
@@ -34,21 +30,21 @@ class Finding:
         return f"{self.claim.text.rstrip('.')}: {facts}{f' ({self.reason})' if self.reason else ''}."
 
 
-def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "", uncertainty: float = 0.0) -> Finding:
+def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "", noise: float = 0.0) -> Finding:
     """``cannot_tell``: why runs of this kind show nothing about it, if so.
 
-    ``uncertainty``: of a ratio of two of the figures, from their own spread.
+    ``noise``: by how much our figures may differ and mean nothing: as a share of them, or in points of accuracy.
     """
     values = [ours(place) for place in claim.places]
-    theirs = measure(claim, [published(place) for place in claim.places])
+    theirs = text(claim, measure(claim, [published(place) for place in claim.places]))
     if any(value is None for value in values):
         missing = ", ".join(str(place) for place, value in zip(claim.places, values, strict=True) if value is None)
-        return Finding(claim, "not run", "", text(claim, theirs), f"no figure for {missing}")
-    found = measure(claim, values)
+        return Finding(claim, "not run", "", theirs, cannot_tell or f"no figure for {missing}")
+    own = text(claim, measure(claim, values))
     if cannot_tell:
-        return Finding(claim, "undecided", text(claim, found), text(claim, theirs), cannot_tell)
-    verdict = decide(claim, [value for value in values if value is not None], max(NOISE, uncertainty))
-    return Finding(claim, verdict, text(claim, found), text(claim, theirs))
+        return Finding(claim, "undecided", own, theirs, cannot_tell)
+    verdict = decide(claim, [value for value in values if value is not None], noise)
+    return Finding(claim, verdict, own, theirs)
 
 
 def measure(claim: Claim, values: Sequence[float | None]) -> float | None:
@@ -58,11 +54,13 @@ def measure(claim: Claim, values: Sequence[float | None]) -> float | None:
         return None
     if is_share(claim):
         return known[-1] - known[0]
-    if claim.kind == "rising":
-        return known[-1] / known[0] if known[0] else None
-    if claim.kind == "ratio":
-        return known[0] / known[1] if known[1] else None
-    return max(known) / min(known) if min(known) > 0 else None
+    one, other = {
+        "rising": (known[-1], known[0]),
+        "least": (min(known[1:]), known[0]),
+        "ratio": (known[0], known[1]),
+        "below": (known[0], known[1]),
+    }.get(claim.kind, (max(known), min(known)))
+    return one / other if other > 0 else None
 
 
 def is_share(claim: Claim) -> bool:
@@ -79,29 +77,32 @@ def text(claim: Claim, value: float | None) -> str:
 
 
 def decide(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
+    """Undecided where noise could have made it the other way."""
     if claim.kind == "rising":
         return rises(claim, values, noise)
     found = measure(claim, values)
     if found is None:
         return "undecided"
-    if claim.kind == "ratio":
-        enough = abs(found / claim.about - 1) <= claim.within
-    elif claim.kind == "alike":
-        enough = found - 1 <= claim.within
-    else:
-        enough = found - 1 >= claim.within
-    return "reproduced" if enough else "not reproduced"
+    by_how_much = {
+        "least": found - 1,
+        "alike": claim.within - (found - 1),
+        "differ": found - 1 - claim.within,
+        "ratio": claim.within - abs(found / claim.about - 1),
+        "below": claim.about / found - 1,
+    }[claim.kind]
+    if noise and abs(by_how_much) <= noise:
+        return "undecided"
+    return "reproduced" if by_how_much > 0 or (by_how_much == 0 and claim.kind != "least") else "not reproduced"
 
 
 def rises(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
     """Level in places is enough if it rises as a whole, and by more than noise."""
-    if is_share(claim):
-        steps, noise = [after - before for before, after in pairwise(values)], POINTS
-        overall = values[-1] - values[0]
-    else:
-        steps = [after / before - 1 if before else float(after > 0) for before, after in pairwise(values)]
-        noise = 0.0 if QUANTITIES[claim.figure].exact else noise
-        overall = values[-1] / values[0] - 1 if values[0] else float(values[-1] > 0)
-    if any(step < -noise for step in steps):
+
+    def growth(before: float, after: float) -> float:
+        if is_share(claim):
+            return after - before
+        return after / before - 1 if before else float(after > 0)
+
+    if any(growth(*pair) < -noise for pair in pairwise(values)):
         return "not reproduced"
-    return "reproduced" if overall > noise else "undecided"
+    return "reproduced" if growth(values[0], values[-1]) > noise else "undecided"

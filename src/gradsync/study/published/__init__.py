@@ -80,7 +80,15 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Claim:
-    """One of: ``rising``, ``alike`` within, ``ratio`` about within, ``differ`` by."""
+    """A sentence, and how figures bear it out, by ``kind``:
+
+    - rising: the figure rises from place to place
+    - least: that of the first place is less than all others
+    - alike: the largest is at most ``within`` more than the smallest
+    - differ: it is at least ``within`` more
+    - ratio: the first over the second is ``about`` so much, give or take ``within``
+    - below: it is less than ``about``
+    """
 
     text: str
     figure: str
@@ -88,7 +96,8 @@ class Claim:
     places: tuple[Place, ...]
     about: float = 1.0
     within: float = 0.0
-    x: float | None = None
+    exhibit: str = ""
+    """The table or figure it is about, where the report says so."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +116,18 @@ class Published:
         """Of its tables and figures, each once."""
         return list(dict.fromkeys(exhibit.name for exhibit in self.exhibits))
 
-    def find(self, place: Place, figure: str) -> tuple[float, str] | None:
-        """What was published, and its unit, wherever it stands: of this place, else of the run or its first rank."""
-        for one in (place, Place(place.run), Place(place.run, 0)):
-            for exhibit in self.exhibits:
-                for row in exhibit.rows:
+    def find(self, place: Place, figure: str, exhibit: str = "", exactly: bool = False) -> tuple[float, str] | None:
+        """What was published, and its unit: in this exhibit, else wherever it stands.
+
+        Of this place, or, unless ``exactly``, of the run or its first rank.
+        """
+        places = [place] if exactly else [place, Place(place.run), Place(place.run, 0)]
+        in_order = sorted(self.exhibits, key=lambda item: item.name != exhibit)
+        for one in places:
+            for item in in_order:
+                for row in item.rows:
                     if row.place == one and figure in row.values:
-                        return row.values[figure], exhibit.figures[figure]
+                        return row.values[figure], item.figures[figure]
         return None
 
 
@@ -154,17 +168,18 @@ def exhibit(values: dict[str, Any]) -> Exhibit:
     )
 
 
-KINDS = ("rising", "alike", "ratio", "differ")
+KINDS = ("rising", "least", "alike", "differ", "ratio")
 
 
 def claim(values: dict[str, Any]) -> Claim:
     (kind,) = [name for name in KINDS if name in values]
+    below = values.get("below")
     return Claim(
         values["text"],
         values["figure"],
-        kind,
+        "below" if below else kind,
         tuple(map(Place.of, values[kind])),
-        values.get("about", 1.0),
+        below or values.get("about", 1.0),
         values.get("within", values.get("by", 0.0)),
-        values.get("x"),
+        values.get("exhibit", ""),
     )
