@@ -21,6 +21,7 @@ from gradsync.study.cases import (
     remarks,
     samples_per_second,
     seconds_per_step,
+    way_of,
     with_remark,
 )
 from gradsync.study.settings import Study
@@ -137,7 +138,7 @@ def charts(found: Sequence[Case]) -> list[Chart]:
             "seconds": mean_of(case.of(epoch_seconds)),
             "samples": mean_of(case.of(samples_per_second)),
             "memory": megabytes(mean_of(case.of(peak_memory))),
-            "strategy": case.figures["strategy"],
+            "strategy": way_of(case, done),
         }
         for case in done
     ]

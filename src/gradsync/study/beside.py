@@ -13,6 +13,7 @@ from typing import Any
 from gradsync.exhibit import OURS, PRECISE, PUBLISHED, Axis, Chart, Column, Table, Value
 from gradsync.exhibit import Exhibit as Shown
 from gradsync.record import Run
+from gradsync.study.cases import is_projected
 from gradsync.study.over_time import network
 from gradsync.study.published import Exhibit, Row
 from gradsync.study.quantities import QUANTITIES, UNITS, At, not_learnt
@@ -97,9 +98,20 @@ class Comparison:
             or column.name in (PUBLISHED, OURS)
             or (len(figures) > 1 if column.name == "figure" else any(row[index] is not None for row in rows))
         ]
-        notes = self.notes if figures[0] == next(iter(self.item.figures)) else self.notes[-1:]
+        notes = [
+            *self.projected(figures),
+            *(self.notes if figures[0] == next(iter(self.item.figures)) else self.notes[-1:]),
+        ]
         return Table(
             title, [columns[index] for index in shown], [[row[index] for index in shown] for row in rows], notes
+        )
+
+    def projected(self, figures: Sequence[str]) -> list[str]:
+        """Said where our epochs were not whole ones."""
+        runs = [run for row in self.item.rows if (run := self.ours.get(row.place.run)) and run.status == "completed"]
+        cut = any(is_projected(run.summary) for run in runs if run.summary)
+        return (
+            ["Our epochs: as many steps as one has, at the pace of those made."] if cut and "epoch" in figures else []
         )
 
     @property

@@ -58,6 +58,13 @@ def cases(runs: Iterable[Run]) -> list[Case]:
     return [Case(tuple(each)) for each in found.values()]
 
 
+def way_of(case: Case, found: Sequence[Case]) -> str:
+    """Its strategy, with the number of workers where that differs."""
+    name = case.figures["strategy"]
+    numbers = {other.figures["world_size"] for other in found if other.figures["strategy"] == name}
+    return name if len(numbers) == 1 else f"{name} × {case.figures['world_size']}"
+
+
 def remarks(found: Sequence[Case]) -> list[Column]:
     """A last column for them, if there are any."""
     return [Column("remark")] if any(case.remark for case in found) else []

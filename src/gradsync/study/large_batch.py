@@ -22,6 +22,7 @@ from gradsync.study.cases import (
     test_loss,
     train_accuracy,
     train_loss,
+    way_of,
     with_remark,
 )
 from gradsync.study.settings import Study
@@ -95,6 +96,7 @@ def remedy_of(case: Case) -> str:
 def table(found: Sequence[Case]) -> Table:
     epochs = max((len(case.figures["train_loss"]) for case in found if case.completed), default=0)
     columns = [
+        Column("strategy"),
         Column("batch size"),
         Column("remedy"),
         Column("learning rate", "", ".3g"),
@@ -107,7 +109,8 @@ def table(found: Sequence[Case]) -> Table:
     ]
     rows = []
     for case in found:
-        row: list[Value] = [case.figures["batch_size"], remedy_of(case), case.figures["lr"], case.figures["steps"]]
+        row: list[Value] = [way_of(case, found), case.figures["batch_size"], remedy_of(case)]
+        row += [case.figures["lr"], case.figures["steps"]]
         row += [case.of(figure) for figure in (train_loss, train_accuracy, test_loss, accuracy)]
         rows.append(with_remark(case, columns, row))
     notes = [f"training loss and accuracy: mean of epoch {epochs}, of each batch before its update; test: after it."]
@@ -117,14 +120,16 @@ def table(found: Sequence[Case]) -> Table:
 def charts(found: Sequence[Case]) -> list[Chart]:
     done = [case for case in found if case.completed and case.of(accuracy) is not None]
     smallest = min((case.figures["batch_size"] for case in done), default=0)
+    several = len({way_of(case, done) for case in done}) > 1
     rows: list[dict[str, str | int | float | None]] = []
     for case in done:
         size, value, loss = case.figures["batch_size"], mean_of(case.of(accuracy)), mean_of(case.of(train_loss))
         names = [remedy_of(case)]
         if size == smallest:  # where every line begins
             names = list(dict.fromkeys(remedy_of(other) for other in done))
+        way = f", {way_of(case, done)}" if several else ""
         rows += [
-            {"batch": size, "accuracy": 100 * (value or 0.0), "loss": loss, "remedy": f"remedy: {name}"}
+            {"batch": size, "accuracy": 100 * (value or 0.0), "loss": loss, "remedy": f"remedy: {name}{way}"}
             for name in names
         ]
     if len({row["batch"] for row in rows}) < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gradsync.config import RunConfig
@@ -70,6 +70,8 @@ class Reproduction:
         made = REPORTS[self.report].cases(
             Asked(self.scale, self.real_data, self.emulated, self.gpu, self.steps),
         )
+        if self.gpu:  # the reports computed on CPUs, but for that run
+            made = {name: config if name == "gpu" else replace(config, device="cpu") for name, config in made.items()}
         needed = {name for item in self.exhibits for row in item.rows for name in (row.place.run, row.against)}
         return {name: config for name, config in made.items() if name in needed}
 

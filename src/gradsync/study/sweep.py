@@ -22,6 +22,7 @@ from gradsync.study.cases import (
     test_loss,
     train_loss,
     train_seconds,
+    way_of,
     with_remark,
 )
 from gradsync.study.settings import Study
@@ -151,14 +152,15 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
         return
     rows: list[dict[str, str | int | float | None]] = []
     for case in done:
-        series = ", ".join(f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others)
+        parts = [f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others]
+        parts += [way_of(case, done)] if len({way_of(other, done) for other in done}) > 1 or not parts else []
         value = mean_of(case.of(accuracy))
         rows.append(
             {
                 "x": case.setting[x_name] if is_number(found, x_name) else str(value_of(case, x_name)),
                 "accuracy": None if value is None else value * 100,
                 "seconds": mean_of(case.of(train_seconds)),
-                "series": series or case.figures["strategy"],
+                "series": ", ".join(parts),
             }
         )
     values = [row["x"] for row in rows if isinstance(row["x"], (int, float))]
