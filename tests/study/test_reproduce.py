@@ -68,6 +68,20 @@ def test_times_are_compared_against_the_first_row_and_claims_are_judged(tmp_path
     assert what.summary(runs)[0].startswith("Of 14 claims of the report: ")
 
 
+def test_curves_of_several_ranks_are_lines_of_their_own(tmp_path: Path):
+    what = Reproduction(report="cs744-vgg11-14", only=("Part 2a",), real_data=("cifar10",), steps=4)
+    (chart,) = [
+        item
+        for item in titled(what.sections(runs_of(what, tmp_path)), "Part 2a: training loss, mean so far")
+        if isinstance(item, Chart)
+    ]
+    series = [mark["series"] for mark in chart.rows]
+    assert {f"gather-scatter, rank {n}, published" for n in range(4)} < set(series)
+    for name in set(series):
+        along = [mark["x"] for mark in chart.rows if mark["series"] == name]
+        assert along == sorted(set(along))
+
+
 def test_runs_cut_short_decide_nothing_about_accuracy(tmp_path: Path):
     what = Reproduction(report="cs744-vgg11-14", real_data=("cifar10",), steps=3)
     found = what.findings(what.by_name(runs_of(what, tmp_path)))

@@ -119,8 +119,15 @@ class Comparison:
         """Whether all rows are of the same run, and differ in x."""
         return bool(self.item.over) and len({row.place for row in self.item.rows}) == 1
 
+    @property
+    def several_curves(self) -> bool:
+        """Whether there are several runs, or ranks of one, with several x each."""
+        return 1 < len({row.place for row in self.item.rows}) < len(self.item.rows)
+
     def name(self, row: Row) -> Value:
-        return row.x if self.one_place else row.name
+        if self.one_place:
+            return row.x
+        return f"{row.name}, {self.item.over} {row.x:g}" if self.several_curves else row.name
 
     def carries_over(self, row: Row, figure: str) -> bool:
         """Whether ours over theirs means something."""
@@ -148,7 +155,8 @@ class Comparison:
             base = values[0] if relative else 1.0
             for row, value in zip(self.item.rows, values, strict=True):
                 if (height := quotient(value, base)) is not None:
-                    series = f"{row.series}, {side}" if row.series else side
+                    group = row.series or (row.name if self.several_curves else "")
+                    series = f"{group}, {side}" if group else side
                     mark = {"run": row.name, "value": height, "series": series}
                     yield mark | ({"x": row.x} if self.item.over else {})
 
