@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 
 from gradsync.meter import host
 from gradsync.meter.figures import figures, rate
-from gradsync.meter.host import HostSampler
+from gradsync.meter.host import HostSampler, forget_peak, peak_memory
 from gradsync.meter.network import Counts
 from gradsync.record import RankLog, rank_rows
 
@@ -99,3 +101,23 @@ def test_a_rate_is_growth_per_second_where_both_samples_have_the_count():
     assert rate(after, after, "sent_bytes") is None
     assert rate(before | {"sent_bytes": None}, after, "sent_bytes") is None
     assert rate(before, after | {"sent_bytes": None}, "sent_bytes") is None
+
+
+def test_the_peak_is_this_programs_and_not_its_parents():
+    """A process of 600 MB starts a smaller one: getrusage would give the child its parent's peak."""
+    child = "from gradsync.meter.host import peak_memory; print(peak_memory())"
+    parent = (
+        "import subprocess, sys; kept = bytearray(b'x') * 600_000_000; "
+        f"print(subprocess.run([sys.executable, '-c', {child!r}], capture_output=True, text=True).stdout)"
+    )
+    found = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, timeout=60)
+    assert 20e6 < int(found.stdout) < 500e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel cannot forget a peak")
+def test_a_peak_can_be_forgotten():
+    large = bytearray(b"x") * 200_000_000
+    before = peak_memory()
+    del large
+    forget_peak()
+    assert peak_memory() < before - 100e6
