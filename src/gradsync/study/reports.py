@@ -301,13 +301,13 @@ def is_alexnet(config: RunConfig) -> bool:
 
 FOUR_NODES = "10 steps of 196, and 1,024 test samples of 10,000"
 REPORTS: dict[str, Report] = {
-    "cs744-vgg11-2317": Report(vgg11(2317, "7gbit"), FOUR_NODES, {"full": 40, "short": 4, "smoke": 2}),
-    "cs744-vgg11-14": Report(vgg11(14, "1gbit"), FOUR_NODES, {"full": 50, "short": 4, "smoke": 2}),
+    "cs744-vgg11-2317": Report(vgg11(2317, "7gbit"), FOUR_NODES, {"full": 36, "short": 3, "smoke": 2}),
+    "cs744-vgg11-14": Report(vgg11(14, "1gbit"), FOUR_NODES, {"full": 45, "short": 3, "smoke": 2}),
     "hpml-lab4": Report(
         hpml,
         "2 to 4 steps of each batch size instead of two epochs; large batches with mnist-cnn on 6,000 samples of "
         "MNIST instead of resnet18 on CIFAR-10",
-        {"full": 620, "short": 8, "smoke": 4},
+        {"full": 620, "short": 9, "smoke": 4},
         more=lab_more,
     ),
     "cs744-tensorflow": Report(
@@ -317,6 +317,6 @@ REPORTS: dict[str, Report] = {
         own_processes=is_alexnet,
     ),
     "mpi-mnist": Report(
-        mpi_mnist, "6,000 training samples of 60,000, 2 epochs of 5", {"full": 70, "short": 6, "smoke": 3}
+        mpi_mnist, "6,000 training samples of 60,000, 2 epochs of 5", {"full": 70, "short": 6, "smoke": 2}
     ),
 }
