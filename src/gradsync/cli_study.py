@@ -26,8 +26,7 @@ def study(command: StudyRuns[Study]) -> int:
     plan = config.repeated(with_options(config.plan()))
     check_all(plan)
     folder = study_folder(config.out, config.folder or config.name)
-    plan = prepare(folder, config.name, asdict(config), typed(), plan)
-    runs = make(folder, plan, command.json, config.is_needless, lambda _: config.own_processes)
+    runs = make(config, folder, plan, typed(), command.json, config.is_needless, lambda _: config.own_processes)
     if command.json:
         print(json.dumps(as_json(config, runs, folder), indent=2))
     else:
@@ -40,8 +39,10 @@ def typed() -> str:
 
 
 def make(
+    what: Study | Reproduction,
     folder: Path,
     plan: Sequence[RunConfig],
+    command: str,
     quiet: bool,
     is_needless: IsNeedless,
     own_processes: Callable[[RunConfig], bool],
@@ -52,6 +53,7 @@ def make(
     from gradsync.report.summary import failure_text
 
     with held(folder):
+        plan = prepare(folder, what.name, asdict(what), command, plan)
         kept = Kept(folder, finish=True)
         missing = [item.to_dict() for item in plan if not kept.find(item.to_dict())]
         with WatchStudy(make_console(quiet), missing, len(plan)) as watch:
@@ -165,8 +167,8 @@ def reproduction(name: str, command: Reproduce) -> Reproduction:
 
 def reproduce_one(what: Reproduction, command: Reproduce, one_of_several: bool) -> tuple[int, list[Run]]:
     folder = folder_of(what, command)
-    plan = prepare(folder, what.name, asdict(what), again(what, command), what.plan())
-    runs = make(folder, plan, command.json, lambda config, done: False, what.needs_own_processes)
+    plan, words = what.plan(), again(what, command)
+    runs = make(what, folder, plan, words, command.json, lambda config, done: False, what.needs_own_processes)
     if not command.json:
         show(what, runs, folder, most=1 if one_of_several else None)
     return ended(runs, len(plan)), runs

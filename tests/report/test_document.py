@@ -154,6 +154,15 @@ def test_a_study_under_way_is_shown_as_far_as_it_is(tmp_path: Path, name: str):
     assert not (begun.folder / "summary.json").exists()  # a report only reads
 
 
+def test_runs_that_need_not_be_made_are_not_missing(tmp_path: Path):
+    """Memory ended at the second batch size: nobody will try the third."""
+    study = STUDIES["batch"](steps=4, batch_sizes=(32, 128, 512))
+    plan = prepare(tmp_path, study.name, asdict(study), "gradsync study batch", study.plan())
+    for config, error in zip(plan, (None, FAILED | {"out_of_memory": True}), strict=False):
+        made_up(tmp_path / "runs", config, error=error)
+    assert collect([tmp_path]).left_out == []
+
+
 def test_a_study_file_that_is_not_ours_is_left_out(tmp_path: Path):
     made_up(tmp_path, RunConfig(model="logistic", steps=3))
     for name, text in {

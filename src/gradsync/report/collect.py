@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.record import PROBE_FILE, SCHEMA, Run, is_probe, read_run
 from gradsync.report.columns import Line, line, strategy_name
 from gradsync.study import Reproduction, Study, study_of
-from gradsync.study.carry_out import is_study, read_study, runs_of
+from gradsync.study.carry_out import is_study, key, read_study, runs_of
 from gradsync.values import counted
 
 OLDEST_SCHEMA = 2
@@ -89,14 +90,22 @@ def look(path: Path, found: Found) -> None:
 def look_at_study(path: Path, found: Found) -> None:
     try:
         record = read_study(path)
-        study, runs, planned = study_of(record), runs_of(path), len(record["plan"])
+        study, runs = study_of(record), runs_of(path)
+        missing = len(record["plan"]) - len(runs) - needless(study, record["plan"], runs)
     except (InputError, KeyError, TypeError) as error:
         found.left_out.append(f"{path}: its study.json cannot be read ({type(error).__name__}: {error}).")
         return
     found.studies.append(StudyFound(path, study, runs, record["command"]))
     found.runs += runs
-    if len(runs) < planned:
-        found.left_out.append(f"{path}: {planned - len(runs)} of {counted(planned, 'run')} are still to be made.")
+    if missing:
+        found.left_out.append(f"{path}: {missing} of {counted(len(record['plan']), 'run')} are still to be made.")
+
+
+def needless(study: Study | Reproduction, plan: Sequence[dict[str, Any]], runs: Sequence[Run]) -> int:
+    """How many runs of the plan will never be made, because of what the others showed."""
+    made = {key(run.config) for run in runs}
+    open_ones = [RunConfig(**config) for config in plan if key(config) not in made]
+    return sum(isinstance(study, Study) and study.is_needless(config, runs) for config in open_ones)
 
 
 def look_at_run(path: Path, found: Found) -> None:

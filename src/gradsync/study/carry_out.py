@@ -30,15 +30,22 @@ def prepare(
 ) -> list[RunConfig]:
     """Remember what is asked. Returns the runs with the place where their folders go."""
     placed = [replace(config, out=str(folder / "runs")) for config in plan]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing_to(folder):
         write_json(
             folder / STUDY_FILE,
             {"study": name, "settings": settings, "command": command, "plan": [item.to_dict() for item in placed]},
         )
+    return placed
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """The folder is there; if it cannot be written to, a sentence."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}. Choose another with --out.") from None
-    return placed
 
 
 def is_study(folder: Path) -> bool:
@@ -86,7 +93,9 @@ class Kept:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Nobody else makes runs of this study meanwhile."""
-    with open(folder / ".lock", "w") as file:
+    with writing_to(folder):
+        file = open(folder / ".lock", "w")  # noqa: SIM115 - closed below, when the runs are made
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -107,7 +107,7 @@ class Reproduction:
         told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
         said = [f"Of {counted(len(findings), 'claim')} of the report: {told}."] if findings else []
         differing = [str(item) for item in findings if item.verdict == "not reproduced"]
-        return [*said, *differing, self.extent(ours)]
+        return [*said, *differing, self.extent(ours), f"Published: {self.published.setup}."]
 
     def findings(self, ours: dict[str, Run]) -> list[Finding]:
         """On the claims about the runs of the exhibits that were asked for."""
