@@ -20,6 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.runtime
+	$(BIN)/python benchmarks/bare_ddp.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/strategies.py
 	$(BIN)/python benchmarks/partial_reads.py
@@ -27,6 +28,9 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/data_share.py
 	$(BIN)/python benchmarks/malloc.py
 	$(BIN)/python benchmarks/memory_format.py
+	$(BIN)/python benchmarks/ends.py
+	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/fuzz_folders.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

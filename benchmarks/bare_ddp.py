@@ -1,43 +1,72 @@
-"""What people write by hand: VGG-11 under DistributedDataParallel, timed per step. Run by overhead.py."""
+"""What people write by hand: VGG-11 under DistributedDataParallel, two processes, timed per step.
+
+    python benchmarks/bare_ddp.py [--smoke]    about 15 s; expected: 0.3 to 0.5 s a step on two cores
+
+The other half of overhead.py's comparison, which imports it.
+"""
+
+from __future__ import annotations
 
 import json
 import os
-import sys
+import statistics
+import tempfile
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from gradsync import models
-from gradsync.data.synthetic import generate
+from arguments import asked
+from gradsync import data, models
 
-steps, batch_size, threads = (int(value) for value in sys.argv[1:])
-os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-torch.set_num_threads(threads)
-dist.init_process_group("gloo")
-rank, size = dist.get_rank(), dist.get_world_size()
+MODEL, WORKERS, THREADS = "vgg11", 2, 1
+SKIPPED = 1  # the first step warms up
 
-torch.manual_seed(0)
-model = models.build("vgg11", shape=(3, 32, 32), classes=10).to(memory_format=torch.channels_last)
-ddp = DistributedDataParallel(model)
-optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
-train, _ = generate((3, 32, 32), 10, 0, None, None)
-images, labels = train.batch(torch.arange(len(train)))  # all of it ready in memory: no data loading at all
 
-share = batch_size // size
-seconds = []
-for step in range(steps):
-    start = (step * batch_size + rank * share) % (len(train) - share)
-    begin = time.perf_counter()
-    optimizer.zero_grad()
-    loss = cross_entropy(ddp(images[start : start + share]), labels[start : start + share])
-    loss.backward()
-    optimizer.step()
-    loss.item()
-    seconds.append(time.perf_counter() - begin)
-if rank == 0:
-    print(json.dumps(seconds), flush=True)
-dist.barrier()
-os._exit(0)
+def timed(steps: int, batch_size: int) -> list[float]:
+    """Seconds of each step of rank 0 but the first."""
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(one_rank, (steps, batch_size, folder), WORKERS)
+        return json.loads(Path(folder, "seconds.json").read_text())[SKIPPED:]
+
+
+def one_rank(rank: int, steps: int, batch_size: int, folder: str) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(THREADS)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORKERS)
+    torch.manual_seed(0)
+    shape, classes = models.native_data(MODEL)
+    model = models.build(MODEL, shape=shape, classes=classes).to(memory_format=torch.channels_last)
+    ddp = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    train = data.load("synthetic", native=(shape, classes)).train
+    images, labels = train.batch(torch.arange(len(train)))  # all of it ready in memory: no data loading at all
+
+    share = batch_size // WORKERS
+    seconds = []
+    for step in range(steps):
+        start = (step * batch_size + rank * share) % (len(train) - share)
+        begin = time.perf_counter()
+        optimizer.zero_grad()
+        loss = cross_entropy(ddp(images[start : start + share]), labels[start : start + share])
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        seconds.append(time.perf_counter() - begin)
+    if rank == 0:
+        Path(folder, "seconds.json").write_text(json.dumps(seconds))
+    dist.barrier()
+    os._exit(0)  # gloo's threads may abort a process that ends in the ordinary way
+
+
+def main() -> None:
+    given = asked(__doc__, steps=(16, 3), batch_size=(64, 4))
+    seconds = timed(given.steps, given.batch_size)
+    print(f"bare DDP, {WORKERS} processes: {statistics.median(seconds):.4f} s a step, median of {len(seconds)} steps")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,7 @@
 """Is scaling on an emulated cluster real? One node with half a core against four of them, in turns, as a ratio.
 
+    python benchmarks/cluster.py [--smoke]    about 10 minutes; expected: speed-ups of 3 to 4. Needs root
+
 `none` computes the gradients of its share and agrees with nobody: its speed-up is what the shares of the cores allow.
 Weak: every node has the batch the one has. Strong: four nodes share it, so that each computes on smaller batches.
 """
@@ -9,41 +11,52 @@ from __future__ import annotations
 import statistics
 import tempfile
 
-import tyro
-
+from arguments import asked
 from gradsync import launch
 from gradsync.config import RunConfig
+from gradsync.record import Run
 
-NODES = 4
 
-
-def main(rounds: int = 4, model: str = "vgg11", batch_per_node: int = 64, steps: int = 8, cpus: float = 0.5) -> None:
-    """Print samples a second on one node and on four, round by round, and the speed-ups."""
+def main() -> None:
+    """Print samples a second on one node and on all, round by round, and the speed-ups."""
+    flags = {"rounds": (4, 1), "model": ("vgg11", "logistic"), "batch_per_node": (64, 4), "steps": (8, 2)}
+    given = asked(__doc__, **flags, nodes=(4, 2), cpus=(0.5, 1.0))
+    nodes, one_batch = given.nodes, given.batch_per_node
+    shared = {"model": given.model, "nodes": nodes, "cpus": given.cpus, "steps": given.steps, "eval": False}
     cases = {
-        "one node": ("local", batch_per_node),
-        "one node, four times the batch": ("local", NODES * batch_per_node),
-        "four nodes": ("none", NODES * batch_per_node),
+        "one node": ("local", one_batch),
+        f"one node, {nodes} times the batch": ("local", nodes * one_batch),
+        f"{nodes} nodes": ("none", nodes * one_batch),
     }
     weak, strong = [], []
     with tempfile.TemporaryDirectory() as out:
-        for number in range(1, rounds + 1):
+        for number in range(1, given.rounds + 1):
             rates = []
             for name, (strategy, batch) in cases.items():
-                shared = {"model": model, "nodes": NODES, "cpus": cpus, "steps": steps, "eval": False, "out": out}
-                run = launch.run(RunConfig(strategy=strategy, batch_size=batch, **shared))
-                assert run.status == "completed" and run.summary, run.summary
+                run = launch.run(RunConfig(strategy=strategy, batch_size=batch, **shared, out=out))
+                end_unless_completed(run)
                 rates.append(run.summary["samples_per_second"])
                 lacking = max(run.summary["cluster"]["run_delay_percent"].values())
                 print(
                     f"round {number}: {name:<30} {rates[-1]:6.1f} samples/s; without a core at most {lacking:.0f} %"
                 )
-            one, one_with_all, four = rates
-            weak.append(four / one)
-            strong.append(four / one_with_all)
+            one, one_with_all, all_nodes = rates
+            weak.append(all_nodes / one)
+            strong.append(all_nodes / one_with_all)
     for name, ratios in (("weak", weak), ("strong", strong)):
         each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        print(f"speed-up 1 → {NODES} nodes, {name}: median {statistics.median(ratios):.2f} of {each}")
+        print(f"speed-up 1 → {nodes} nodes, {name}: median {statistics.median(ratios):.2f} of {each}")
+
+
+def end_unless_completed(run: Run) -> None:
+    """A cluster that cannot be made here is no mistake of this program: a sentence, and exit code 0."""
+    if run.status == "completed":
+        return
+    error = run.summary["error"]
+    if error["type"] == "InputError":
+        print(f"not measured: {error['message']}")
+    raise SystemExit(0 if error["type"] == "InputError" else str(error))
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    main()

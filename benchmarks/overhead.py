@@ -1,18 +1,18 @@
 """What gradsync costs against a bare DDP script, and what its measuring costs; 2 workers.
 
-    python benchmarks/overhead.py [--rounds 10] [--steps 16] [--pairs 30] [--batch-size 64]
+    python benchmarks/overhead.py [--smoke]    about 8 minutes; expected: both ratios at most 1.02, in the noise
 
 1. Measured and unmeasured runs of 8 steps in turns in the same processes, which takes away what differs between
    one start and the next (several percent here). Goal: at most 1.01.
 2. `gradsync train --strategy ddp` with everything on and bare_ddp.py, in turns, each in new processes. Goal: at
    most 1.02.
 
-All train the same model on the same data with the same batch, threads and memory layout. About 8 minutes.
+All train the same model on the same data with the same batch, threads and memory layout. --rounds 0 leaves the second
+out, --pairs 0 the first.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import io
 import json
@@ -20,44 +20,40 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 
+import bare_ddp
+from arguments import asked
+from bare_ddp import SKIPPED
 from gradsync import launch
 from gradsync.config import RunConfig
-from gradsync.record import Run, rank_rows
+from gradsync.record import rank_rows
 from gradsync.report.progress import WatchMany
 
-HERE = Path(__file__).parent
-SKIPPED = 1  # the first step warms up
 SHORT = 8  # steps of a run that has a twin
-
-
-def bare(steps: int, batch_size: int) -> list[float]:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*launcher, str(HERE / "bare_ddp.py"), str(steps), str(batch_size), "1"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    return json.loads(done.stdout)
 
 
 def ours(steps: int, batch_size: int, out: str) -> list[float]:
     command = [sys.executable, "-m", "gradsync.cli", "train", "--strategy", "ddp", "--workers", "2", "--threads", "1"]
     command += ["--steps", str(steps), "--batch-size", str(batch_size), "--no-eval", "--out", out, "--json"]
     command += ["--tensorboard"] if importlib.util.find_spec("tensorboard") else []
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    rows = (Path(json.loads(done.stdout)["folder"]) / "rank-0.jsonl").read_text().splitlines()
-    return [row["seconds"] for row in map(json.loads, rows) if row["kind"] == "step"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return step_seconds(Path(json.loads(done.stdout)["folder"]))[0]
 
 
 def against_bare(rounds: int, steps: int, batch_size: int, out: str) -> None:
     times: dict[str, list[float]] = {"bare": [], "gradsync": []}
     ratios = []
-    ways = {"bare": lambda: bare(steps, batch_size), "gradsync": lambda: ours(steps, batch_size, out)}
+    ways = {"bare": lambda: bare_ddp.timed(steps, batch_size), "gradsync": lambda: ours(steps, batch_size, out)}
     for round_ in range(1, rounds + 1):
         # The one that goes first changes each round, so that a machine getting slower favours neither.
         order = list(ways) if round_ % 2 else list(reversed(ways))
-        measured = {name: ways[name]()[SKIPPED:] for name in order}
+        measured = {name: ways[name]() for name in order}
         for name in ways:
             times[name] += measured[name]
         medians = {name: statistics.median(measured[name]) for name in ways}
@@ -91,10 +87,10 @@ def measured_against_unmeasured(pairs: int, batch_size: int, out: str) -> None:
     ratios = []
     steps: dict[bool, list[float]] = {True: [], False: []}
     for one, other in zip(runs[::2], runs[1::2], strict=True):
-        on, off = (one, other) if one.config["measure"] else (other, one)
-        ratios.append(statistics.median(step_seconds(on)) / statistics.median(step_seconds(off)))
-        steps[True] += step_seconds(on)
-        steps[False] += step_seconds(off)
+        seconds = {run.config["measure"]: [*chain(*step_seconds(run.folder))] for run in (one, other)}
+        ratios.append(statistics.median(seconds[True]) / statistics.median(seconds[False]))
+        for measured in (True, False):
+            steps[measured] += seconds[measured]
     print(f"measured / unmeasured, {pairs} pairs of runs: {spread(ratios)}")
     # What else the machine does makes steps longer, never shorter: the fast ones tell most.
     for tenths in (1, 3, 5):
@@ -108,28 +104,25 @@ def measured_against_unmeasured(pairs: int, batch_size: int, out: str) -> None:
         )
 
 
-def step_seconds(run: Run) -> list[float]:
-    ranks = [[row["seconds"] for row in rows if row["kind"] == "step"] for rows in rank_rows(run.folder, 2)]
-    return [seconds for rank in ranks for seconds in rank[SKIPPED:]]
+def step_seconds(folder: Path) -> list[list[float]]:
+    """Of each rank, without the first."""
+    return [[row["seconds"] for row in rows if row["kind"] == "step"][SKIPPED:] for rows in rank_rows(folder, 2)]
 
 
 def spread(ratios: list[float]) -> str:
+    if len(ratios) == 1:
+        return f"{ratios[0]:.3f}"
     low, middle, high = statistics.quantiles(ratios, n=4)
     return f"median {middle:.3f}, half of them from {low:.3f} to {high:.3f}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=16)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--batch-size", type=int, default=64)
-    asked = parser.parse_args()
+    given = asked(__doc__, rounds=(10, 1), steps=(16, 3), pairs=(30, 1), batch_size=(64, 4))
     with tempfile.TemporaryDirectory() as out:
-        if asked.pairs:
-            measured_against_unmeasured(asked.pairs, asked.batch_size, out)
-        if asked.rounds:
-            against_bare(asked.rounds, asked.steps, asked.batch_size, out)
+        if given.pairs:
+            measured_against_unmeasured(given.pairs, given.batch_size, out)
+        if given.rounds:
+            against_bare(given.rounds, given.steps, given.batch_size, out)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,34 @@
 """Every synchronous strategy over every transport on VGG-11, in turns: step time as a ratio to ddp.
 
-    python benchmarks/strategies.py [--rounds 3] [--steps 6] [--batch-size 64] [--workers 2,4] [--only bucketed,ddp]
+    python benchmarks/strategies.py [--smoke]    about 10 minutes; expected: bucketed at most 1.03 of ddp, ring at
+    most 1.3 of gloo's all-reduce on the same bytes (``one-block``: one_block.py)
 
-Goals: bucketed at most 1.03 of ddp; ring at most 1.3 of gloo's all-reduce on the same bytes (``one-block``: all
-gradients in one block like ring's, summed by one all-reduce). About 10 minutes.
+--only bucketed,ring compares these with ddp and leaves out the others; --workers 2,4 are the numbers of workers.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import statistics
 import tempfile
+from pathlib import Path
 
+from arguments import asked
 from gradsync import launch
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
 from gradsync.record import Run, rank_rows
 from gradsync.strategies import STRATEGIES
-from gradsync.strategies.ring import Ring
 
 SKIPPED = 1  # the first step warms up
 
 COLLECTIVE = [name for name in STRATEGIES if name not in (*ONE_PROCESS, *WITH_SERVERS)]
-ONE_BLOCK = f"{__file__}:OneBlock"
+ONE_BLOCK = f"{Path(__file__).with_name('one_block.py')}:OneBlock"
 
 # Those that can have the same processes beside each other: starting takes longer than the steps.
 WAYS: list[tuple[str, str]] = [(name, "gloo") for name in (*COLLECTIVE, ONE_BLOCK)]
 WAYS += [("data-parallel", "auto"), ("ps-sync", "gloo")]
 if importlib.util.find_spec("mpi4py"):
     WAYS += [("ps-sync", "mpi")] + [(name, "mpi") for name in (*COLLECTIVE, ONE_BLOCK) if name not in ("ddp", "none")]
-
-
-class OneBlock(Ring):
-    """The same block as ring's, summed by the transport's own all-reduce."""
-
-    def _all_reduce(self, block) -> None:
-        self.comm.all_reduce(block)
 
 
 def measure(chosen: list[tuple[str, str]], workers: int, rounds: int, steps: int, batch_size: int, out: str) -> None:
@@ -82,18 +75,13 @@ def label(way: tuple[str, str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--workers", default="2,4")
-    parser.add_argument("--only", help="strategies to compare with ddp; default: all")
-    asked = parser.parse_args()
-    names = {"ddp", *asked.only.split(",")} if asked.only else {name for name, _ in WAYS}
-    chosen = [(name, via) for name, via in WAYS if name in names]
+    flags = {"rounds": (3, 1), "steps": (6, 2), "batch_size": (64, 4), "workers": ("2,4", "2")}
+    given = asked(__doc__, **flags, only=("all", "bucketed,ring,one-block"))
+    names = {"ddp", *given.only.replace("one-block", ONE_BLOCK).split(",")}
+    chosen = [(name, via) for name, via in WAYS if name in names or given.only == "all"]
     with tempfile.TemporaryDirectory() as out:
-        for workers in map(int, asked.workers.split(",")):
-            measure(chosen, workers, asked.rounds, asked.steps, asked.batch_size, out)
+        for workers in map(int, given.workers.split(",")):
+            measure(chosen, workers, given.rounds, given.steps, given.batch_size, out)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,42 @@ def made_up(
     return read_run(folder)
 
 
+def start_row(**changes: Any) -> dict[str, Any]:
+    """What a rank writes first, in full."""
+    return {
+        "kind": "start",
+        "rank": 0,
+        "ranks": 2,
+        "role": "worker",
+        "node": "node1",
+        "kernel": "one",
+        "pid": 1000,
+        "device": "cpu",
+        "backend": "gloo",
+        "threads": 1,
+        "torch": "2.13.0",
+        "strategy": "ddp",
+        "model": "logistic",
+        "data": "synthetic",
+        "world_size": 2,
+        "batch_size": 64,
+        "parameters": PARAMETERS,
+        "gradient_bytes": 4 * PARAMETERS,
+        "read_seconds": 0.1,
+        "network_source": "lo",
+        "wire_bytes": None,
+        "setup_payload": [],
+        "steps": 10,
+        "steps_per_epoch": 10,
+        **changes,
+    }
+
+
+def step_row(step: int = 1, **changes: Any) -> dict[str, Any]:
+    """Of a run that was not measured."""
+    return {"kind": "step", "step": step, "epoch": 1, "loss": 1.5, "samples": 32, "seconds": 0.5, **changes}
+
+
 def rank_rows(
     config: RunConfig,
     rank: int,
@@ -58,31 +94,21 @@ def rank_rows(
 ) -> list[dict[str, Any]]:
     data = 1e-4
     seconds = data + compute + wire
-    start = {
-        "kind": "start",
-        "rank": rank,
-        "ranks": config.trainers,
-        "role": "worker",
-        "node": f"node{config.places[rank] + 1}",
-        "kernel": "one",
-        "device": "cpu",
-        "backend": "gloo" if config.trainers > 1 else None,
-        "threads": 1,
-        "torch": "2.13.0",
-        "strategy": config.strategy,
-        "model": config.model,
-        "data": config.data,
-        "world_size": config.workers,
-        "batch_size": config.batch_size,
-        "parameters": PARAMETERS,
-        "gradient_bytes": 4 * PARAMETERS,
-        "read_seconds": 0.1,
-        "network_source": "lo",
-        "wire_bytes": [int(sent), int(sent)],
-        "setup_payload": [],
-        "steps": steps,
-        "steps_per_epoch": steps_per_epoch,
-    }
+    start = start_row(
+        rank=rank,
+        ranks=config.trainers,
+        node=f"node{config.places[rank] + 1}",
+        pid=1000 + rank,
+        backend="gloo" if config.trainers > 1 else None,
+        strategy=config.strategy,
+        model=config.model,
+        data=config.data,
+        world_size=config.workers,
+        batch_size=config.batch_size,
+        wire_bytes=[int(sent), int(sent)],
+        steps=steps,
+        steps_per_epoch=steps_per_epoch,
+    )
     host = {
         "kind": "host",
         "memory_bytes": 10**8,

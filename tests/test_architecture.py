@@ -10,32 +10,36 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "gradsync"
 
-BASE = {"errors", "exhibit", "values", "version"}
+BASE = {"errors", "exhibit", "text", "values", "version", "writing"}
 ALLOWED = {
     "config": BASE,
-    "record": BASE,
+    "record": BASE | {"config"},
     "summary": BASE | {"config", "meter", "record"},
     "meter": BASE | {"record"},
     "parent": set(),
     "plugin": BASE,
+    "refused": BASE,
     "slurm_step": BASE,
-    "world": BASE | {"slurm_step"},
+    "store": set(),
+    "world": BASE | {"slurm_step", "store"},
     "comm": BASE | {"meter"},
     "strategies": BASE | {"comm", "config", "plugin", "world"},
     "models": BASE | {"plugin"},
     "data": BASE | {"plugin"},
     "train": BASE | {"config", "data", "models", "record", "strategies"},
-    "rank": BASE | {"comm", "config", "meter", "parent", "plugin", "record", "world"},
-    "worker": BASE | {"comm", "config", "data", "meter", "models", "rank", "record", "strategies", "train", "world"},
-    "prober": BASE | {"comm", "config", "rank", "record", "world"},
+    "rank": BASE
+    | {"comm", "config", "data", "meter", "models", "parent", "plugin", "record", "strategies", "train", "world"},
     "cluster": BASE | {"config", "parent"},
-    "launch": BASE | {"cluster", "config", "parent", "record", "summary"},
+    "launch": BASE | {"cluster", "config", "parent", "record", "store", "summary", "world"},
     "study": BASE | {"config", "launch", "meter", "parent", "record", "summary"},
     "report": BASE | {"cluster", "config", "meter", "record", "study", "summary"},
     "check": BASE
-    | {"cluster", "comm", "config", "data", "launch", "models", "plugin", "strategies", "study", "world"},
+    | {"cluster", "comm", "config", "data", "launch", "models", "plugin", "strategies", "study", "train", "world"},
 }
-STANDARD_LIBRARY_ONLY = {"config": {"tomli"}, "record": set(), "summary": set(), "errors": set(), "values": set()}
+STANDARD_LIBRARY_ONLY: dict[str, set[str]] = {
+    "config": {"tomli"},
+    **dict.fromkeys(("record", "summary", "errors", "text", "values", "writing"), set()),
+}
 WITHOUT_TORCH = {
     "cluster",
     "report",
@@ -46,6 +50,7 @@ WITHOUT_TORCH = {
     "cli_report",
     "cli_study",
     "commands",
+    "refused",
 }  # at import
 ARITHMETIC = {
     "ledger",

@@ -96,8 +96,8 @@ BAD = {
     "bad option": (["--strategy", "ddp", "--options.bucket-mb", "0"], "must be more than 0"),
     "unknown flag": (["--modle", "vgg11"], "--model"),
     "uneven batch": (["--workers", "3", "--batch-size", "64"], "Use --batch-size 63 or 66"),
-    "no workers": (["--workers", "0"], "--workers is 0: it must be 1 or more"),
-    "minus one worker": (["--workers", "-1"], "--workers is -1: it must be 1 or more"),
+    "no workers": (["--workers", "0"], "--workers is 0: it must be from 1 to 10,000"),
+    "minus one worker": (["--workers", "-1"], "--workers is -1: it must be from 1 to 10,000"),
     "more workers than samples": (
         ["--model", "logistic", "--workers", "8", "--train-samples", "5"],
         "8 workers cannot share 5 training samples",

@@ -57,7 +57,7 @@ def test_a_batch_is_split_evenly_or_refused_with_sizes_that_work(workers: int, b
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"workers": 0}, "--workers is 0: it must be 1 or more"),
+        ({"workers": 0}, "--workers is 0: it must be from 1 to 10,000"),
         ({"workers": -1}, "--workers is -1"),
         ({"batch_size": 8, "batch_per_worker": 4}, "both --batch-size and --batch-per-worker"),
         ({"epochs": 1, "steps": 4}, "both --epochs and --steps"),

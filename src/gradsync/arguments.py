@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any, Union
 
@@ -26,9 +28,10 @@ from gradsync.commands import (
 )
 from gradsync.config import ALTERNATIVES, RunConfig, Settings, read_file, read_values, settings_in
 from gradsync.errors import InputError, unknown
+from gradsync.refused import explain
 from gradsync.study import STUDIES, Study
 from gradsync.study.compare import CompareConfig
-from gradsync.values import flag
+from gradsync.values import flag, shown
 
 DESCRIPTION = "Train a model data-parallel under any way of agreeing on gradients, and see what each costs."
 
@@ -54,19 +57,31 @@ def parse(argv: list[str]) -> Any:
     """Arguments to a command object; a --config file gives the defaults that flags then replace."""
     argv, words = command_for_node(argv)
     argv = split_lists(join_options(renamed(argv)))
-    commands: dict[str, Any] = {"train": Train(), "compare": Compare()}
+    defaults: dict[str, Any] = {"train": Train(), "compare": Compare()}
     file_options: dict[str, str] = {}
     if argv[:1] == ["study"] and len(argv) > 1 and argv[1].endswith(".toml"):
         return study_from_file(Path(argv[1]), argv[2:])
-    if argv and argv[0] in commands and (file := config_file(argv)):
+    if argv and argv[0] in defaults and (file := config_file(argv)):
         kind: type[Settings] = RunConfig if argv[0] == "train" else CompareConfig
         values = without_replaced(read_file(file, kind), argv)
-        commands[argv[0]].run = kind(**values)
+        defaults[argv[0]].run = kind(**values)
         # tyro reads --options only where the default is empty: the file's are put back below the flags'.
-        file_options, commands[argv[0]].run.options = commands[argv[0]].run.options, {}
-    parser = Union[  # noqa: UP007 - built at run time
-        Annotated[Train, subcommand("train", default=commands["train"])],
-        Annotated[Compare, subcommand("compare", default=commands["compare"])],
+        file_options, defaults[argv[0]].run.options = defaults[argv[0]].run.options, {}
+    command = read(commands(**defaults), argv, prog="gradsync", description=DESCRIPTION)
+    if isinstance(command, Studies):
+        command = command.action
+    if isinstance(command, (Train, Compare)):
+        command.run.options = file_options | command.run.options
+    if isinstance(command, Cluster) and isinstance(command.action, Exec):
+        command.action.words = words
+    return command
+
+
+def commands(train: Train, compare: Compare) -> Any:
+    """Every command, with the settings that two of them begin with."""
+    return Union[  # noqa: UP007 - built at run time
+        Annotated[Train, subcommand("train", default=train)],
+        Annotated[Compare, subcommand("compare", default=compare)],
         Annotated[Finish, subcommand("finish")],
         Annotated[Studies, subcommand("study")],
         Annotated[Reproduce, subcommand("reproduce")],
@@ -78,14 +93,18 @@ def parse(argv: list[str]) -> Any:
         Annotated[Data, subcommand("data")],
         Annotated[Cluster, subcommand("cluster")],
     ]
-    command: Any = tyro.cli(parser, prog="gradsync", description=DESCRIPTION, args=argv, config=(OmitArgPrefixes,))
-    if isinstance(command, Studies):
-        command = command.action
-    if isinstance(command, (Train, Compare)):
-        command.run.options = file_options | command.run.options
-    if isinstance(command, Cluster) and isinstance(command.action, Exec):
-        command.action.words = words
-    return command
+
+
+def read(kind: Any, argv: list[str], prog: str, **more: Any) -> Any:
+    """What the words say. What tyro refuses is told in a sentence instead of its box."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(kind, args=argv, prog=prog, config=(OmitArgPrefixes,), **more)
+    except SystemExit as end:
+        if not end.code:  # --help
+            raise
+    raise explain(argv, kind, prog, said.getvalue())
 
 
 def study_from_file(path: Path, argv: list[str]) -> StudyRuns[Any]:
@@ -94,7 +113,7 @@ def study_from_file(path: Path, argv: list[str]) -> StudyRuns[Any]:
     kind: Any = StudyRuns[type(own)]  # type: ignore[misc] # known at run time
     default = StudyRuns(run=own)
     prog = f"gradsync study {path}"
-    command = tyro.cli(kind, prog=prog, args=argv, default=default, config=(OmitArgPrefixes,))
+    command = read(kind, argv, prog=prog, default=default)
     command.run.options = options | command.run.options
     return command
 
@@ -103,8 +122,8 @@ def study_in(path: Path, argv: list[str]) -> Study:
     """A grid of the user's own: settings, and [vary] with lists of values; or another study, with its settings."""
     values = read_values(path)
     name = values.pop("study", "sweep")
-    if name not in STUDIES:
-        raise unknown(f"study in {path}:", str(name), STUDIES)
+    if not isinstance(name, str) or name not in STUDIES:
+        raise unknown(f"study in {path}:", shown(name), STUDIES)
     if name == "sweep":
         varied = values.pop("vary", {})
         if not isinstance(varied, dict) or not all(isinstance(items, list) for items in varied.values()):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
+import torch
 from torch import nn
 
 from gradsync import data, models, strategies, world
@@ -20,6 +22,7 @@ from gradsync.launch.torchrun import agent_options
 from gradsync.plugin import is_reference
 from gradsync.strategies.parameter_server import shards
 from gradsync.study.verify import Claim, ModelFacts, VerifyConfig
+from gradsync.train.loss import refuse_labels, refuse_outputs, wrong_class
 
 
 def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
@@ -54,9 +57,11 @@ def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
         config.data,
         native=models.native_data(config.model),
         seed=config.seed,
-        parts=data.Parts(data.Wanted(config.train_samples), data.Wanted(config.test_samples)),
+        # As a rank beyond the last: how many there are, and none of them.
+        parts=data.Parts(data.Wanted(config.train_samples, 1, 1), data.Wanted(config.test_samples, 1, 1)),
     )
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    check_loss(config, samples, model)
     for item in configs:
         servers = item.resolved().servers
         if servers:
@@ -69,6 +74,49 @@ def check(configs: list[RunConfig], to_start: bool = True) -> nn.Module:
             f"{workers} workers cannot share {len(samples.train)} training samples: use fewer workers or more data."
         )
     return model
+
+
+def check_loss(config: RunConfig, samples: data.DataSet, model: nn.Module) -> None:
+    """Whether the loss there is fits what the user brings: told from the first sample, and the model's output for it.
+
+    Another sample may differ: the training looks again.
+    """
+    example, label = torch.zeros(1, *samples.shape), samples.classes - 1
+    if is_reference(config.data) and len(samples.train):
+        inputs, target = samples.train[0]  # type: ignore[index] # the user's own Dataset
+        found = as_label(config.data, target)
+        refuse_labels(found.dtype, found.shape)
+        example, label = inputs[None], int(found)
+    classes = samples.classes
+    if is_reference(config.model):
+        outputs = first_outputs(model, example)
+        if outputs is None:
+            return
+        refuse_outputs(outputs, 1)
+        classes = outputs.shape[1]
+    if not 0 <= label < classes:
+        raise wrong_class(label, classes)
+
+
+def as_label(name: str, target: Any) -> torch.Tensor:
+    try:
+        return torch.as_tensor(target)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"--data {name} has labels of type {type(target).__name__}: each must be a class, a whole number from 0."
+        ) from None
+
+
+def first_outputs(model: nn.Module, example: torch.Tensor) -> Any:
+    """None where the model cannot be tried here: it may need a GPU, or a batch. The ranks will tell."""
+    model.eval()
+    try:
+        with torch.inference_mode():
+            return model(example.float() if example.is_floating_point() else example)
+    except Exception:
+        return None
+    finally:
+        model.train()
 
 
 def check_layout(config: RunConfig) -> None:

@@ -25,34 +25,37 @@ from gradsync.commands import (
     Verify,
 )
 from gradsync.config import RunConfig
-from gradsync.errors import InputError, signal_name
-from gradsync.record import PROBE_FILE, Run, is_probe, read_run
+from gradsync.errors import InputError, plainly, signal_name
+from gradsync.parent import stops_raised
+from gradsync.record import DamagedRecord, Run, UnreadableRecord
 from gradsync.study.settings import Study
+from gradsync.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from gradsync.report.collect import Found
+
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """The entry point: 0 all well, 1 a run failed, 2 the input was wrong, 130 or 143 interrupted."""
-    signal.signal(signal.SIGTERM, raise_terminated)
+    """The entry point: 0 all well, 1 a run failed, 2 the input was wrong, 128 + the signal that interrupted it."""
     try:
-        code = dispatch(parse(list(sys.argv[1:] if argv is None else argv)))
-        sys.stdout.flush()
+        with stops_raised():
+            code = dispatch(parse(list(sys.argv[1:] if argv is None else argv)))
+            sys.stdout.flush()
     except InputError as error:
-        print(f"gradsync: {error}", file=sys.stderr)
+        print(f"gradsync: {printable(error)}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt as stop:
         code = 128 + signal.Signals[signal_name(stop)]
     except BrokenPipeError:
         sys.stdout = None  # the reader has gone; nothing is left to flush
         code = 128 + signal.SIGPIPE
+    except OSError as error:  # the disk is full, a folder was deleted meanwhile, too few file descriptors, ...
+        sys.stdout = None  # what could not be written to a full disk would be tried again
+        print(f"gradsync: {plainly(error)}", file=sys.stderr)
+        code = 1
     sys.exit(code)
-
-
-def raise_terminated(*_: Any) -> NoReturn:
-    """SIGTERM is treated like Ctrl-C: clean up, then end."""
-    raise KeyboardInterrupt("SIGTERM")
 
 
 def dispatch(command: Any) -> int:
@@ -219,10 +222,11 @@ def probe(command: Probe) -> int:
     from gradsync.report.progress import WatchPoints
     from gradsync.report.summary import failure_text, host_limits
     from gradsync.study.probe import probe, write_csv
+    from gradsync.writing import is_own_file
 
     config = command.run
     check_probe(config)
-    if command.csv:
+    if command.csv and is_own_file(command.csv):
         write_csv(command.csv, [])  # before anything is measured: it may not be writable
     console = make_console(command.json)
     run = probe(config, WatchPoints(console, config))
@@ -244,61 +248,85 @@ def probe(command: Probe) -> int:
 def trace(command: Trace) -> int:
     from gradsync.meter.trace import trace
     from gradsync.record import rank_files, rank_rows, write_json
+    from gradsync.report.collect import find
+    from gradsync.writing import is_own_file
 
     if command.until < 1:
         raise InputError(f"--until is {command.until}: it must be 1 or more.")
-    folders = [folder for folder in run_folders(command.run) if not is_probe(folder)]
-    if not folders:
-        raise InputError(f"{command.run}: a collective benchmark has no steps to draw.")
-    run = read_run(folders[-1])
+    found = find([command.run])
+    refuse_nothing([command.run], found)
+    if not found.runs:
+        raise InputError(f"{found.probes[-1].name}: a collective benchmark has no steps to draw.")
+    run = found.runs[-1]
     path = command.out or run.folder / "trace.json"
-    ranks = rank_rows(run.folder, len(rank_files(run.folder)), stamps_until=command.until)
-    if not any("phases" in row for rows in ranks for row in rows):
-        raise InputError(f"{run.folder} has no stamps to draw: it was not measured, or ended before its first step.")
+    ranks = rank_rows(run.folder, max(rank_files(run.folder), default=-1) + 1, stamps_until=command.until)
+    steps = [row for rows in ranks for row in rows if row["kind"] == "step"]
+    if not any("phases" in row for row in steps):
+        raise InputError(f"{run.name} has no stamps to draw: it was not measured, or ended before its first step.")
     try:
         write_json(path, trace(ranks, command.until), indent=None)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}.") from None
-    steps = max(row["step"] for rows in ranks for row in rows if row["kind"] == "step")
-    shown = f"steps 1 to {command.until} of {steps} (--until)" if steps > command.until else f"{steps} steps"
-    print(f"{path}: {shown}. Open it in ui.perfetto.dev or chrome://tracing.")
+        raise InputError(f"cannot write {printable(path)}: {error.strerror}.") from None
+    last = max(row["step"] for row in steps)
+    shown = f"steps 1 to {command.until} of {last} (--until)" if last > command.until else f"{last} steps"
+    print(
+        f"{printable(path)}: {shown}. Open it in ui.perfetto.dev or chrome://tracing.",
+        file=sys.stdout if is_own_file(path) else sys.stderr,
+    )
     return 0
 
 
 def show(command: Show) -> int:
+    from gradsync.report.collect import find
+    from gradsync.report.columns import choose
     from gradsync.report.console import make_console
     from gradsync.report.ledger import by_rank, measured
     from gradsync.report.summary import failure_text, host_limits, lost_texts, runs_table
     from gradsync.report.workers import workers_view
 
-    found = [read_run(folder) for given in command.runs for folder in run_folders(given)]
+    choose(command.columns)
+    found = find(command.runs)
+    refuse_nothing(command.runs, found)
     if command.json:
-        print_json([summary_with_folder(run) for run in found], many=True)
+        shown = [summary_with_folder(run) for run in (*found.runs, *found.probes)]
+        print_json([*shown, *map(reason_with_folder, found.unreadable)], many=True)
         return 0
     console = make_console(json=False)
-    runs = [run for run in found if not is_probe(run.folder)]
-    if runs:
-        console.print(runs_table(runs, console.width, command.columns))
-    for run in runs if command.ledger else ():
+    if found.runs:
+        console.print(runs_table(found.runs, console.width, command.columns))
+    for run in found.runs if command.ledger else ():
         console.print()
         figures = measured(run)
         if figures:
             console.print(by_rank(figures))
         else:
-            text = f"{run.folder}: no ledger: it was run with --no-measure, or has no step after the first."
-            console.print(text, markup=False, soft_wrap=True)
+            text = f"{run.name}: no ledger: it was run with --no-measure, or has no step after the first."
+            console.print(text, soft_wrap=True)
         if view := workers_view(figures or {}):
             console.print()
             console.print(view)
-    for run in found:
-        if is_probe(run.folder):
-            show_probe(run, console, whole=not runs)
-    for run in found:
+    for run in found.probes:
+        show_probe(run, console, whole=not found.runs)
+    for run in (*found.runs, *found.probes):
         for text in (*lost_texts(run), *host_limits(run)):
-            console.print(text, markup=False, soft_wrap=True)
+            console.print(text, soft_wrap=True)
         if run.status != "completed":
-            console.print(failure_text(run).splitlines()[0], markup=False, soft_wrap=True)
+            console.print(failure_text(run).splitlines()[0], soft_wrap=True)
+    for error in found.unreadable:
+        console.print(str(error), soft_wrap=True)
     return 0
+
+
+def refuse_nothing(given: Sequence[Path], found: Found) -> None:
+    """What was given must hold something that can be shown."""
+    if found.runs or found.probes:
+        return
+    if found.unreadable:
+        raise InputError("nothing can be shown:\n" + "\n".join(map(str, found.unreadable)))
+    raise InputError(
+        f"{', '.join(map(printable, given))} holds no run: there is no config.json in it or in a folder below it. "
+        "Give the folders that `gradsync train` or `gradsync compare` printed, for instance runs/*."
+    )
 
 
 def show_probe(run: Run, console: Console, whole: bool) -> None:
@@ -306,31 +334,21 @@ def show_probe(run: Run, console: Console, whole: bool) -> None:
     from gradsync.report.probe import probe_line, probe_tables
 
     if not whole or run.summary is None:
-        console.print(probe_line(run), markup=False, soft_wrap=True)
+        console.print(probe_line(run), soft_wrap=True)
         return
     for table in probe_tables(run.summary):
         console.print(table)
         console.print()
-    console.print(str(run.folder), markup=False, soft_wrap=True)
-
-
-def run_folders(given: Path) -> list[Path]:
-    """The folder itself, or the runs in it, oldest first."""
-    if is_probe(given) and is_probe(given.parent):
-        return [given.parent]  # one transport of a benchmark
-    if is_probe(given) or (given / "config.json").exists():
-        return [given]
-    inside = sorted({path.parent for name in ("config.json", PROBE_FILE) for path in given.glob(f"*/{name}")})
-    if not inside:
-        raise InputError(
-            f"{given} holds no run: there is no config.json in it or in a folder below it. "
-            "Give the folders that `gradsync train` or `gradsync compare` printed, for instance runs/*."
-        )
-    return inside
+    console.print(run.name, soft_wrap=True)
 
 
 def summary_with_folder(run: Run) -> dict[str, Any]:
     return {"folder": str(run.folder), **(run.summary or {"status": run.status, "config": run.config})}
+
+
+def reason_with_folder(error: UnreadableRecord) -> dict[str, Any]:
+    status = "damaged" if isinstance(error, DamagedRecord) else "unreadable"
+    return {"folder": str(error.folder), "status": status, "reason": error.reason}
 
 
 def print_json(values: list[dict[str, Any]], many: bool) -> None:

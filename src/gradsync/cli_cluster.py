@@ -53,13 +53,18 @@ def up(command: Up) -> int:
 def status(command: Status) -> int:
     from gradsync.report.cluster import status_table
 
-    found = [spec.find(name) for name in ([command.name] if command.name else spec.names())]
+    found = [spec.find(command.name)] if command.name else spec.everyone()
+    damaged = {} if command.name else spec.damaged()
     if command.json:
-        print(json.dumps([asdict(item) for item in found], indent=2))
-    elif not found:
+        of_damaged = [{"name": name, "damaged": reason} for name, reason in damaged.items()]
+        print(json.dumps([*map(asdict, found), *of_damaged], indent=2))
+        return 0
+    if not found and not damaged:
         print("There is no emulated cluster. Make one with: gradsync cluster up lab --nodes 4 --bandwidth 1gbit")
-    for item in found if not command.json else ():
+    for item in found:
         make_console(json=False).print(status_table(item, lifecycle.look(item)))
+    for reason in damaged.values():
+        make_console(json=False).print(reason, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -103,7 +108,7 @@ def down(command: Down) -> int:
         near = unknown("cluster", command.name, spec.names())
         print(f"{command.name} is not up: nothing to do. ({near})")
         return 0
-    lifecycle.down(spec.find(command.name))
+    lifecycle.down_named(command.name)
     print(f"{command.name} is down.")
     return 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gradsync.commands import Report
 from gradsync.errors import InputError, unknown
+from gradsync.text import printable
 
 SUFFIXES = {".html": "html", ".md": "md", ".json": "json", ".tex": "latex", ".csv": "csv"}
 DEFAULT = {"html": "report.html", "md": "report.md", "json": "report.json", "latex": "report.tex"}
@@ -18,6 +19,7 @@ def report(command: Report) -> int:
     from gradsync.report.collect import collect
     from gradsync.report.document import document
     from gradsync.report.export import FORMATS, write
+    from gradsync.writing import is_own_file
 
     form = command.format or SUFFIXES.get(command.out.suffix if command.out else "", "html")
     if form not in FORMATS:
@@ -27,7 +29,8 @@ def report(command: Report) -> int:
     made = document(collect(command.paths))
     path = command.out or Path(DEFAULT.get(form, f"report-{form}"))
     written = write(made, path, form)
-    print("\n".join(map(str, written)))
+    if is_own_file(path) or path.is_dir():  # else what was written may be read from where this would go
+        print(printable("\n".join(map(str, written))))
     for text in made.left_out:
         print(f"left out: {text}", file=sys.stderr)
     if command.open:

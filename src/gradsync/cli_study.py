@@ -55,6 +55,8 @@ def make(
     with held(folder):
         plan = prepare(folder, what.name, asdict(what), command, plan)
         kept = Kept(folder, finish=True)
+        for error in kept.unreadable:
+            print(f"left aside: {error}", file=sys.stderr, flush=True)
         missing = [item.to_dict() for item in plan if not kept.find(item.to_dict())]
         with WatchStudy(make_console(quiet), missing, len(plan)) as watch:
             runs = carry_out(folder, plan, watch, is_needless, own_processes)

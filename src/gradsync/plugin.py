@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +41,11 @@ def resolve(reference: str, what: str) -> Callable[[], Any]:
 
 
 def import_file(path: Path, what: str) -> Any:
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except (OSError, ValueError):  # a name too long, or with a zero in it
+        is_there = False
+    if not is_there:
         raise InputError(f"--{what} names {path}, and there is no such file (looked from {Path.cwd()}).")
     spec = importlib.util.spec_from_file_location(f"gradsync_user_{path.stem}", path.resolve())
     assert spec is not None
@@ -81,7 +86,12 @@ def users_traceback(error: BaseException) -> str:
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    between = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<frozen importlib")
-    while trace and trace.tb_frame.f_code.co_filename.startswith(between):
+    while trace and is_in_between(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
+
+
+def is_in_between(file: str) -> bool:
+    """Whether a frame is ours, torch's or Python's own: what lies between the user's code and where it was called."""
+    ours = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<frozen importlib")
+    return file.startswith(ours) or (file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in file)

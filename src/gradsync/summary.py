@@ -45,6 +45,7 @@ def summarize(
         "workers_per_node": config.workers_per_node,
         "launcher": config.launcher,
         "cluster": cluster(config, everyone),
+        "host": start.get("host"),
         "strategy": config.strategy,
         "server_count": config.servers,
         "options": config.options,
@@ -162,10 +163,13 @@ def combined_test(ranks: list[list[Row]], lost: set[int]) -> dict[str, Any] | No
     return test_figures(found)
 
 
-def test_figures(rows: list[Row]) -> dict[str, Any]:
+def test_figures(rows: list[Row]) -> dict[str, Any] | None:
+    """None where no sample was tested."""
     count = sum(row["count"] for row in rows)
     correct = sum(row["correct"] for row in rows)
     losses = [row["loss_sum"] for row in rows]
+    if not count:
+        return None
     return {
         "loss": None if None in losses else sum(losses) / count,
         "accuracy": correct / count,
@@ -247,9 +251,9 @@ def rank_summary(rows: list[Row], rank: int) -> dict[str, Any]:
         "buffers_sha256": end.get("buffers_sha256"),
         "test": test_figures(tests[-1:]) if tests and tests[-1]["whole"] else None,
         "epochs": [
-            {"epoch": row["epoch"], "update": row.get("update"), **test_figures([row])}
+            {"epoch": row["epoch"], "update": row.get("update"), **figures}
             for row in tests
-            if row["whole"]
+            if row["whole"] and (figures := test_figures([row]))
         ],
     }
 

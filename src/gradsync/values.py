@@ -1,13 +1,46 @@
-"""What a value of a setting must be, told from the type of its field."""
+"""What a value of a setting must be: its type, told from its field, and its limits, told here for all settings."""
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Hashable, Iterator
 from dataclasses import fields
+from functools import cache
 from math import isfinite
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gradsync.errors import InputError
+
+# Setting -> least and most, the same wherever a setting of that name stands; of a list, for each value in it.
+# The most is far above what anybody runs, and far below what would fill memory or take a day to count.
+LIMITS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("workers", "nodes", "workers_per_node", "node_counts", "per_node"), (1, 10_000)),
+    **dict.fromkeys(("batch_size", "batch_per_worker", "batch_sizes"), (1, 1_000_000)),
+    **dict.fromkeys(("train_samples", "test_samples"), (1, 100_000_000)),
+    "servers": (0, 1_000),
+    "threads": (1, 1_024),
+    "loader_processes": (0, 256),
+    "accumulate": (1, 1_000_000),
+    "epochs": (1, 1_000_000),
+    "steps": (1, 1_000_000_000),
+    "log_every": (1, 1_000_000_000),
+    "repeat": (1, 1_000),
+    "iterations": (1, 100_000),
+    "seed": (0, 2**31 - 1),  # rank and repeat are added to it, and numpy takes 32 bits
+    "lr": (0, 1e6),
+    "momentum": (0, 1),
+    "weight_decay": (0, 1e6),
+    "warmup_epochs": (0, 1e6),
+    "decay_epochs": (0, 1e6),
+    "cpus": (0.1, 1_024),  # the kernel hands out at least a millisecond in every ten
+    "timeout": (1, 86_400),
+    "seconds": (0.001, 3_600),
+}
+MOST_VALUES = 1_000  # in one list
+LONGEST_TEXT = 100_000
+SHOWN_CHARACTERS = 60
+NO_TEXT = {"Cc": "a control character", "Cs": "half a character", "Zl": "a line break", "Zp": "a line break"}
 
 
 def flag(name: str) -> str:
@@ -19,6 +52,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def shown(value: Any) -> str:
+    """A value as it stands in a sentence: on one line, and not the whole of a long one."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        text = "too long to show"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
 def quantity(name: str, text: str | None, units: dict[str, float], example: str) -> float | None:
     """``1gbit``, ``0.2ms``, ``4GB`` in the unit that counts 1; capitals do not matter."""
     if text is None:
@@ -27,36 +69,81 @@ def quantity(name: str, text: str | None, units: dict[str, float], example: str)
         number = text.lower().removesuffix(unit.lower())
         if number != text.lower():
             try:
-                value = float(number)
+                value = float(number) * factor
             except ValueError:
                 break
             if isfinite(value):
-                return value * factor
+                return value
     allowed = ", ".join(units)
-    raise InputError(f"{flag(name)} is {text!r}: it must be a number with {allowed}, for instance {example}.")
+    raise InputError(f"{flag(name)} is {shown(text)}: it must be a number with {allowed}, for instance {example}.")
 
 
 def at_least(config: Any, name: str, least: int) -> None:
     value = getattr(config, name)
     if value is not None and not value >= least:
-        raise InputError(f"{flag(name)} is {value}: it must be {least} or more.")
+        raise InputError(f"{flag(name)} is {shown(value)}: it must be {least} or more.")
 
 
-def check_types(config: Any) -> None:
-    """Flags arrive with the right type; files and Python callers may not."""
-    hints = get_type_hints(type(config))
+def between(name: str, value: Any, least: float, most: float) -> None:
+    """A number, or each of a list. What is not a number (NaN) is not between any two."""
+    several = isinstance(value, (tuple, list))
+    for item in value if several else (value,):
+        if not least <= item <= most:
+            given = f"has {shown(item)}: each" if several else f"is {shown(item)}: it"
+            raise InputError(f"{flag(name)} {given} must be from {least:,} to {most:,.12g}.")
+
+
+def check_values(config: Any) -> None:
+    """Types, limits, and text on one line. Flags arrive with the right type; files and Python callers may not.
+
+    Before anything is made of the values: a list or a loop of 10⁹ would not come to an end.
+    """
+    hints = types_of(config.__class__)
     for item in fields(config):
         value, hint = getattr(config, item.name), hints[item.name]
         allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if not any(fits(value, kind) for kind in allowed):
             names = [describe(kind) for kind in allowed if kind is not type(None)]
-            raise InputError(f"{flag(item.name)} is {value!r}: it must be {' or '.join(names)}.")
+            raise InputError(f"{flag(item.name)} is {shown(value)}: it must be {' or '.join(names)}.")
+        if isinstance(value, (tuple, list, dict)) and len(value) > MOST_VALUES:
+            raise InputError(f"{flag(item.name)} has {len(value):,} values: it takes at most {MOST_VALUES:,}.")
+        if isinstance(value, list):  # TOML and JSON have no tuples
+            setattr(config, item.name, tuple(value))
+        for text in texts_in(value):
+            one_line(flag(item.name), text)
+        if value is not None and item.name in LIMITS:
+            between(item.name, value, *LIMITS[item.name])
+
+
+@cache
+def types_of(kind: Hashable) -> dict[str, Any]:
+    """Of the fields of a class."""
+    return get_type_hints(kind)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from (item for item in pair if isinstance(item, str))
+    elif isinstance(value, (tuple, list)):
+        yield from (item for item in value if isinstance(item, str))
+
+
+def one_line(what: str, text: str) -> None:
+    """Names, paths and commands go into scripts, where what stands after a line break would be a command."""
+    if len(text) > LONGEST_TEXT:
+        raise InputError(f"{what} has {len(text):,} characters: it may have {LONGEST_TEXT:,}.")
+    for character in text:
+        if kind := NO_TEXT.get(unicodedata.category(character)):
+            raise InputError(f"{what} is {shown(text)}, with {kind} ({character!a}) in it: it must be plain text.")
 
 
 def fits(value: Any, kind: Any) -> bool:
     origin = get_origin(kind)
     if origin is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if origin is tuple:
         return isinstance(value, (tuple, list)) and all(fits(item, get_args(kind)[0]) for item in value)
     if origin is not None:

@@ -14,9 +14,10 @@ import torch.distributed as dist
 
 from gradsync import slurm_step
 from gradsync.errors import InputError
+from gradsync.store import bound_store
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-LOOPBACK_INTERFACES = ("lo", "lo0")
+CONNECT_SECONDS = 60
 ELSEWHERE = "192.0.2.1"  # an address for examples, which nobody has: the way there is the way out
 
 # launcher -> the names it gives to (rank, size, local rank, local size). The first one that has given all of them
@@ -31,9 +32,10 @@ NAMES = {
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", slurm_step.TASKS_HERE),
+    "mpich on one host": ("PMI_RANK", "PMI_SIZE", "PMI_RANK", "PMI_SIZE"),  # its mpiexec.gforker
 }
 
-MPI_LAUNCHERS = ("mpich", "open mpi")
+MPI_LAUNCHERS = ("mpich", "open mpi", "mpich on one host")
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,39 @@ def join(world: World, device: torch.device, asked: str = "auto") -> bool:
         return False
     if world.launcher == "slurm" and not {"MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
         os.environ.update(slurm_step.meeting_place(os.environ))
-    meeting = os.environ.get("MASTER_ADDR", "")
-    found = interface_towards(meeting)
-    if found in LOOPBACK_INTERFACES and world.size > world.local_size:
-        found = interface_towards(ELSEWHERE)  # many hosts name themselves 127.0.1.1, where no other host reaches them
-    if found:
+    address = meeting_address(os.environ.get("MASTER_ADDR", ""), all_here=world.size == world.local_size)
+    if found := interface_of(address or address_towards(ELSEWHERE)):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", found)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", found)
+    store = None
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        try_to_reach(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    elif world.rank == 0 and address:  # torch's own would listen on every interface; it takes ours
+        store = bound_store(address, int(os.environ["MASTER_PORT"]), shared=True)
     dist.init_process_group(backend, rank=world.rank, world_size=world.size)
+    del store  # torch holds it now
     return True
 
 
-def interface_towards(host: str) -> str | None:
-    """The interface through which this host is reached: a host name of one's own may stand for another one."""
+def try_to_reach(host: str, port: int) -> None:
+    """The store that is there already. Torch tries for half an hour, also where no port is left to connect from."""
+    socket.create_connection((host, port), CONNECT_SECONDS).close()
+
+
+def meeting_address(host: str, all_here: bool = False) -> str | None:
+    """Our own address at which the others reach us, if this host is where all meet.
+
+    None where that is not sure: many hosts' own names stand for 127.0.1.1, where no other host reaches them.
+    """
     own = address_towards(host)
+    is_loopback = own is not None and own.startswith(("127.", "::1"))
+    return own if not is_loopback or all_here or host in LOOPBACK else None
+
+
+def interface_of(address: str | None) -> str | None:
+    """The network interface that has this address."""
     for name, addresses in psutil.net_if_addrs().items():
-        if own and own in [item.address for item in addresses]:
+        if address in [item.address for item in addresses]:
             return name
     return None
 

@@ -78,6 +78,25 @@ time.sleep(60)
     assert left_behind() == before
 
 
+def test_a_cluster_whose_file_is_damaged_is_taken_away_by_its_name(lab: Cluster):
+    """With the processes on it; another one, whose name begins in the same way, stays."""
+    name = own_name("torn")
+    torn, other = (lifecycle.up(each, Shape(nodes=2, memory="1GB")) for each in (name, f"{name}-2"))
+    try:
+        words = command(torn, "node2", "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo here")
+        assert subprocess.run(words, capture_output=True, timeout=30).stdout == b"here\n"
+        spec.file_of(name).write_bytes(b'{"name": \xff')
+        assert on(lab, "node1", "hostname") == "node1\n"
+        lifecycle.down_named(name)
+        assert not set(torn.namespaces) & set(namespaces.existing(spec.PREFIX))
+        assert not any(Path(folder).exists() for folder in torn.groups)
+        assert set(other.namespaces) <= set(namespaces.existing(spec.PREFIX))
+    finally:
+        lifecycle.down(other)
+        lifecycle.down(torn)
+    assert not [item for item in left_behind() if name in item]
+
+
 def test_a_node_has_its_own_name_address_and_interface(lab: Cluster):
     assert on(lab, "node2", "hostname") == "node2\n"
     interfaces = [line.split(":")[0].strip() for line in on(lab, "node2", "cat", "/proc/net/dev").splitlines()[2:]]

@@ -9,11 +9,14 @@ import os
 import pickle
 import struct
 import tarfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gradsync.data import cifar10, mnist
 from gradsync.data.files import FileSet, data_folder
@@ -29,6 +32,7 @@ def small_cifar10(monkeypatch: pytest.MonkeyPatch) -> FileSet:
     hashes = {name: hashlib.sha256(rows.tobytes()).hexdigest() for name, rows in BATCHES.items()}
     small = replace(cifar10.CIFAR10, contents=hashes)
     monkeypatch.setattr(cifar10, "CIFAR10", small)
+    monkeypatch.setattr(cifar10, "ROWS", 20)
     return small
 
 
@@ -169,6 +173,49 @@ def test_a_damaged_gzip_is_refused_with_its_name_and_both_hashes(small_mnist: Fi
     with pytest.raises(InputError, match=r"t10k-images-idx3-ubyte.gz is truncated or altered: sha256") as caught:
         small_mnist.read(tmp_path)
     assert small_mnist.contents["t10k-images"] in str(caught.value)
+
+
+@given(head=st.binary(max_size=20), dimensions=st.sampled_from([1, 3]))
+def test_whatever_an_idx_file_begins_with_it_is_read_or_refused(head: bytes, dimensions: int):
+    whole = bytes([0, 0, 8, dimensions])
+    for content in (head, whole + head):
+        with suppress(InputError):
+            found = mnist.idx(content, dimensions, 784 if dimensions == 3 else 1)
+            assert (found.content, found.offset) == (content, 4 + 4 * dimensions)
+            assert content.startswith(whole) and len(content) >= found.offset
+
+
+@pytest.mark.parametrize("keep", [0, 2, 3, 10, 1000])
+def test_an_idx_file_that_became_shorter_after_the_check_is_refused(
+    small_mnist: FileSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: int
+):
+    write_mnist(tmp_path, "-", "")
+    monkeypatch.setenv("GRADSYNC_DATA", str(tmp_path))
+    path = tmp_path / mnist.file_name("train-images")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=rf"{path.name} is truncated: [0-9,]+ bytes of it are needed, and it has"):
+        mnist.load(verify=False)
+
+
+def test_images_and_labels_must_be_as_many(small_mnist: FileSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_mnist(tmp_path, "-", "")
+    monkeypatch.setenv("GRADSYNC_DATA", str(tmp_path))
+    (tmp_path / mnist.file_name("train-labels")).write_bytes(idx_file(np.zeros(29, np.uint8)))
+    with pytest.raises(InputError, match="mnist has 30 train images and 29 labels for them"):
+        mnist.load(verify=False)
+
+
+@pytest.mark.parametrize("lost", [1, 3073, 3073 * 20])
+def test_a_cifar10_file_that_became_shorter_after_the_check_is_refused(
+    small_cifar10: FileSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: int
+):
+    """Also by whole rows: the others of the run would count on them."""
+    write_folder(tmp_path, "bin")
+    monkeypatch.setenv("GRADSYNC_DATA", str(tmp_path))
+    path = tmp_path / "cifar-10-batches-bin" / "data_batch_5.bin"
+    path.write_bytes(path.read_bytes()[:-lost])
+    with pytest.raises(InputError, match=rf"data_batch_5.bin is truncated: 61,460 .* it has {61460 - lost:,}\."):
+        cifar10.load(verify=False)
 
 
 @pytest.mark.parametrize("files", [cifar10.CIFAR10, mnist.MNIST])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradsync.data.rows import Field, Labels, RowFile, Rows, Wanted
+from gradsync.errors import InputError
 
 WIDTH = 5
 
@@ -65,3 +66,13 @@ def test_a_field_is_indexed_like_a_tensor(tmp_path: Path):
 def test_a_rank_that_only_serves_wants_nothing():
     assert Wanted(samples=50, rank=3, size=3).of(100) == (50, 50, 50)
     assert Wanted(samples=500).of(100) == (100, 0, 100)
+
+
+def test_a_file_that_became_shorter_is_noticed_when_it_is_mapped(tmp_path: Path):
+    (file,), _ = files(tmp_path, [10])
+    path = file.content
+    assert isinstance(path, Path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"0 is truncated: 53 bytes of it are needed, and it has 52\."):
+        Rows([file], 0, 10)
+    assert Labels(Rows([file], 0, 9), 10, 0)[8].item() == 8  # who does not need the rest is not stopped

@@ -10,10 +10,11 @@ from gradsync import launch
 from gradsync.arguments import SAME, parse
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.launch.finish import write_summary
+from gradsync.launch.outcome import Outcome
 from gradsync.record import RankLog, read_run, write_json
+from made_up import start_row, step_row
 
-START = {"began": 100.0, "node": "a", "role": "worker", "rank": 0, "steps_per_epoch": 9, "world_size": 2, "steps": 1}
-STEP = {"step": 1, "epoch": 1, "loss": 0.5, "samples": 4, "seconds": 0.25}
 END = {"time": 110.0, "parameters_sha256": "x", "buffers_sha256": "y"}
 ERROR = {"type": "ValueError", "message": "no", "traceback": "", "lost_peer": False, "time": 110.0}
 
@@ -27,7 +28,9 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, rank: int, **last: dict) -> None:
     log = RankLog(folder, rank)
-    for kind, row in {"start": START | {"rank": rank}, "step": STEP, **last}.items():
+    log.write(**start_row(rank=rank, began=100.0))
+    log.write(**step_row())
+    for kind, row in last.items():
         log.write(kind, **row)
     log.close()
 
@@ -59,6 +62,20 @@ def test_a_run_without_an_end_is_finished_only_if_told_so(folder: Path):
         launch.finish(folder)
     run = launch.finish(folder, anyway=True)
     assert run.summary["error"]["message"] == "no end in the record of rank 1 after 1 step"
+
+
+def test_garbage_of_a_rank_fails_its_run_and_not_the_command(folder: Path):
+    write(folder, 0, end=END)
+    write(folder, 1)
+    with open(folder / "rank-1.jsonl", "ab") as file:
+        file.write(b'\xff\x00 {"kind": null}\n')
+    write(folder, 1, end=END)
+    config = RunConfig(**read_run(folder).config)
+    run, _ = write_summary(config, folder, Outcome(), 100.0, 112.0)
+    assert run.status == "failed"
+    assert run.summary["error"]["type"] == "DamagedRecord"
+    assert "rank-1.jsonl, line 3: it is not JSON" in run.summary["error"]["message"]
+    assert read_run(folder).summary == run.summary
 
 
 def test_what_a_launcher_is_given_can_be_printed_and_nothing_else_happens(tmp_path: Path):

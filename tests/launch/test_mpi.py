@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.launch import mpi_leftovers
 from gradsync.launch.mpi import command, find_mpiexec, outcome
 from gradsync.launch.outcome import Outcome
+from gradsync.record import RankLog
+from made_up import start_row
 
 KILLED = """
 ===================================================================================
@@ -26,15 +31,67 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 def test_the_command_line():
     config = RunConfig(strategy="ps-sync", workers=3, servers=2, transport="mpi", batch_size=6, mpiexec="env -u X")
     found = command(config.resolved(), [Path("runs/a"), Path("runs/b")])
-    worker = [sys.executable, "-u", "-m", "gradsync.worker", *map(os.path.abspath, ("runs/a", "runs/b"))]
+    worker = [sys.executable, "-u", "-m", "gradsync.rank", "worker", *map(os.path.abspath, ("runs/a", "runs/b"))]
     assert found == ["env", "-u", "X", "-n", "5", *worker]
 
 
-def test_what_the_end_of_mpiexec_means():
-    assert outcome(0, "", told=False) == Outcome()
-    assert outcome(1, KILLED, told=True).exit_codes == {0: 1}
-    assert str(outcome(9, KILLED, told=False).failure).startswith("one of the processes was killed by SIGKILL")
-    assert str(outcome(3, "", told=False).failure) == "one of the processes ended with exit code 3"
+FORKED = """
+[0]0:Return code = 0, signaled with Quit
+[0]1:Return code = 0, signaled with Quit
+[0]2:Return code = 0, signaled with Killed
+[0]3:Return code = 3
+"""
+
+
+def record(folder: Path, rank: int, pid: int, error: bool = False) -> None:
+    log = RankLog(folder, rank)
+    log.write(**start_row(rank=rank, node="somewhere", pid=pid))
+    if error:
+        log.write("error", type="ValueError", message="no", traceback="", lost_peer=False, time=1.0)
+    log.close()
+
+
+def test_what_the_end_of_mpiexec_means(tmp_path: Path):
+    assert outcome(0, "", tmp_path, 2) == Outcome()
+    assert str(outcome(255, "no such host", tmp_path, 2).failure) == "mpiexec started nothing: no such host"
+    unnamed = str(outcome(9, KILLED, tmp_path, 2).failure)
+    assert unnamed == "one of the processes was killed by SIGKILL; mpiexec does not say which rank it was"
+    record(tmp_path, 0, 4712)
+    assert "exit code 3; mpiexec does not say which" in str(outcome(3, "", tmp_path, 2).failure)
+    record(tmp_path, 1, 4711)
+    assert outcome(9, KILLED, tmp_path, 2).exit_codes == {1: -9}
+    record(tmp_path, 0, 4712, error=True)
+    assert outcome(1, KILLED, tmp_path, 2).exit_codes == {0: 1}
+
+
+def test_gforker_names_every_rank_that_failed_by_itself(tmp_path: Path):
+    assert outcome(0, FORKED, tmp_path, 4).exit_codes == {2: -9, 3: 3}
+
+
+def test_on_one_host_the_mpiexec_that_opens_no_port_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name in ("mpiexec", "mpiexec.gforker"):
+        (tmp_path / name).write_text("#!/bin/sh")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert find_mpiexec(None) == [str(tmp_path / "mpiexec")]
+    assert find_mpiexec(None, one_host=True) == [str(tmp_path / "mpiexec.gforker"), "-exitinfo"]
+    assert find_mpiexec("env", one_host=True) == ["env"]
+    (tmp_path / "mpiexec.gforker").unlink()
+    assert find_mpiexec(None, one_host=True) == [str(tmp_path / "mpiexec")]
+
+
+def test_only_what_no_process_can_need_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(mpi_leftovers, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ("mpich_shm_left", "mpich_shm_mapped", "ucx_shm_posix_open", "hydra_hwloc_xmlfile_x", "mine")
+    for name in names:
+        (tmp_path / name).write_bytes(b"x" * 4096)
+    with open(tmp_path / "mpich_shm_mapped", "r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 4096)
+    with mapped, open(tmp_path / "ucx_shm_posix_open"):
+        mpi_leftovers.remove()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"mpich_shm_mapped", "ucx_shm_posix_open", "mine"}
 
 
 def test_an_mpiexec_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from started import Started, alive
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.data import FILE_SETS, data_folder
+from gradsync.launch import mpi_leftovers
 from gradsync.record import rank_rows
+from root import needs_root
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None, reason="no MPI: pip install gradsync[mpi]"
@@ -60,15 +63,26 @@ def test_on_real_mnist_mpi_and_gloo_have_the_same_losses(tmp_path: Path):
     assert [run.summary["transport"] for run in runs] == ["gloo", "mpi"]
 
 
-@pytest.mark.alone  # mpiexec on a busy machine also ends others, and tells of one of these
-def test_a_killed_rank_ends_the_run(tmp_path: Path):
-    run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce")
-    os.kill(run.pids[1], signal.SIGKILL)
-    _, errors = run.process.communicate(timeout=30)
-    assert run.process.returncode == 1
-    assert "failed: ProcessDied: one of the processes was killed by SIGKILL" in errors
-    assert "Traceback" not in errors
-    assert not any(alive(pid) for pid in run.pids)
+@pytest.mark.alone  # looks at what is left in the machine's shared memory
+@pytest.mark.parametrize("where", [[], pytest.param(["--nodes", "3"], marks=needs_root)], ids=["here", "on nodes"])
+def test_a_killed_rank_ends_the_run_is_named_and_leaves_nothing(tmp_path: Path, where: list[str]):
+    before = leftovers()
+    run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce", *where)
+    try:
+        os.kill(run.pids[1], signal.SIGKILL)
+        _, errors = run.process.communicate(timeout=30)
+        assert run.process.returncode == 1
+        assert "failed on rank 1: ProcessDied: the process was killed by SIGKILL" in errors
+        assert "Traceback" not in errors
+        assert not any(alive(pid) for pid in run.pids)
+        assert leftovers() <= before
+    finally:
+        run.end()
+
+
+def leftovers() -> set[Path]:
+    shared = [path for pattern in mpi_leftovers.SEGMENTS for path in mpi_leftovers.SHARED_MEMORY.glob(pattern)]
+    return {*shared, *Path(tempfile.gettempdir()).glob(mpi_leftovers.TOPOLOGIES)}
 
 
 def test_an_interrupted_run_leaves_no_process(tmp_path: Path):

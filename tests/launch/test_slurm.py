@@ -18,6 +18,7 @@ from gradsync.launch.outcome import Outcome
 from gradsync.launch.slurm_end import ENDS, cancelled, exit_codes, outcome, told
 from gradsync.launch.slurm_script import check_allocation, check_options, nodes_needed, script, srun, tasks_on_a_node
 from gradsync.record import RankLog
+from made_up import step_row
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm.sbatch"
 
@@ -46,14 +47,47 @@ def test_the_script():
         threads=8, partition="gpu", account="team", time="01:30:00", sbatch=("gres=gpu:2", "comment=two words")
     )
     folder, start_in = Path("/shared/runs/20260101-120000-logistic-ddp-4w"), Path("/shared")
-    found = script(config, [folder], "gradsync.worker", {"OMP_NUM_THREADS": "8"}, start_in)
+    found = script(config, [folder], "worker", {"OMP_NUM_THREADS": "8"}, start_in)
     assert found == GOLDEN.read_text()
 
 
+TEXT = st.text(st.one_of(st.sampled_from("\n\r\x85\u2028 '\"$;#a"), st.characters(codec="utf-8")), max_size=30)
+
+
+@given(where=st.sampled_from(["partition", "account", "time", "sbatch", "remote_python"]), text=TEXT, folders=TEXT)
+def test_nothing_that_is_typed_becomes_a_line_of_the_script(where: str, text: str, folders: str):
+    """Every line is one of ours, or a comment for sbatch, whatever the flags, the folders and their names are."""
+    ours = ("export OMP_NUM_THREADS=", "if [ -e ", "srun ", "#SBATCH ", "#!/bin/bash")
+    base = Path("/base") / folders.replace("/", "-").replace("\0", "")
+    try:
+        config = slurm_config(**{where: (f"comment={text}",) if where == "sbatch" else text})
+        found = script(config, [base / "run"], "worker", {"OMP_NUM_THREADS": "8"}, base)
+    except InputError as error:
+        assert "it must be plain text" in str(error)  # noqa: PT017
+        return
+    lines = found.split("\n")  # as the shell does
+    assert all(not line or line.startswith(ours) for line in lines)
+    assert [sum(line.startswith(word) for line in lines) for word in ours[:3]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("flag", ["partition", "account", "time", "sbatch", "remote_python", "out", "hosts"])
+def test_a_line_break_is_refused(flag: str):
+    text = "a\nrm -rf ~"
+    with pytest.raises(InputError, match="with a control character"):
+        slurm_config(**{flag: (text,) if flag in ("sbatch", "hosts") else text})
+
+
+def test_a_folder_with_a_line_break_is_refused_and_the_job_name_is_plain():
+    with pytest.raises(InputError, match=r"what Slurm is to be told is .* with a control character"):
+        script(slurm_config(), [Path("/a/run")], "worker", {}, Path("/a\nrm"))
+    found = script(slurm_config(), [Path("/a/my run; ls")], "worker", {}, Path("/a"))
+    assert "#SBATCH --job-name=gradsync-my-run-ls\n" in found
+
+
 def test_mpi_needs_a_word_for_srun():
-    words = srun(slurm_config(transport="mpi"), [Path("/a"), Path("/b")], "gradsync.worker")
+    words = srun(slurm_config(transport="mpi"), [Path("/a"), Path("/b")], "worker")
     assert "--mpi=pmi2" in words
-    assert words[-6:] == ["/env/python", "-u", "-m", "gradsync.worker", "/a", "/b"]
+    assert words[-7:] == ["/env/python", "-u", "-m", "gradsync.rank", "worker", "/a", "/b"]
     assert srun(slurm_config(remote_python=None), [Path("/a")], "m")[3] == sys.executable
 
 
@@ -84,7 +118,12 @@ def test_runs_that_need_different_jobs_are_kept_apart():
 
 @pytest.mark.parametrize(
     ("option", "sentence"),
-    [("nodes=3", "use --nodes"), ("--output=x", "gradsync sets it"), ("a\nrm", "must read"), ("-N 3", "must read")],
+    [
+        ("nodes=3", "use --nodes"),
+        ("--output=x", "gradsync sets it"),
+        ("a\nrm", "a control character"),
+        ("-N 3", "must read"),
+    ],
 )
 def test_options_that_would_contradict_ours_are_refused(option: str, sentence: str):
     with pytest.raises(InputError, match=sentence):
@@ -145,7 +184,7 @@ def folder_with(tmp_path: Path, *, steps: int, log: str = "", end: bool = False)
     (tmp_path / "logs" / "slurm.log").write_text(log)
     rank = RankLog(tmp_path, 0)
     for step in range(1, 1 + steps):
-        rank.write("step", step=step)
+        rank.write(**step_row(step))
     if end:
         rank.write("end", time=0.0)
     rank.close()

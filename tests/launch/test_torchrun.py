@@ -18,7 +18,7 @@ from gradsync.launch.torchrun import AgentFailed, agent_options, outcome, text
 
 REPORT = """
 ============================================================
-gradsync.worker FAILED
+gradsync.rank FAILED
 ------------------------------------------------------------
 Failures:
 [1]:
@@ -75,8 +75,8 @@ def test_what_to_type_on_each_host_can_be_read():
     lines = text(config, Path("/shared/runs/x")).splitlines()
     assert lines[0] == "# on me@a:" and lines[2] == "# on b:"
     assert "OMP_NUM_THREADS=3 " in lines[1]
-    assert "torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=a --master-port=2" in lines[1]
-    assert lines[1].endswith(" -m gradsync.worker /shared/runs/x")
+    assert "-m gradsync.launch.agent --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=a --m" in lines[1]
+    assert lines[1].endswith(" -m gradsync.rank worker /shared/runs/x")
     assert lines[-1] == "gradsync finish /shared/runs/x"
     with pytest.raises(InputError, match="or say where: --hosts a,b"):
         printed(RunConfig(nodes=2))

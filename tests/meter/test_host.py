@@ -14,6 +14,7 @@ from gradsync.meter.figures import figures, rate
 from gradsync.meter.host import HostSampler, forget_peak, peak_memory
 from gradsync.meter.network import Counts
 from gradsync.record import RankLog, rank_rows
+from made_up import start_row, step_row
 
 
 class Fixed:
@@ -31,12 +32,13 @@ class Fixed:
 
 def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
     log = RankLog(tmp_path, 0)
-    log.write("start", network_source="test", wire_bytes=[100.0, 100.0], setup_payload=[])
+    log.write(**start_row(network_source="test", wire_bytes=[100.0, 100.0]))
     with HostSampler(log, Fixed(Counts(5, 5), Counts(215, 215)), torch.device("cpu")):
         sum(number * number for number in range(300_000))
         for step in (1, 2):
-            log.write("step", step=step, begin=0.0, seconds=1.0)
-        log.write("step", step=3, begin=1e12, seconds=1.0)  # after the last sample: not in the count
+            log.write(**step_row(step, begin=0.0, first_collective=0, payload={}))
+        late = step_row(3, begin=1e12, first_collective=0, payload={})
+        log.write(**late)  # after the last sample: not in the count
     rows = rank_rows(tmp_path, 1)[0]
     assert [row["kind"] for row in rows] == ["start", "links", "host", "step", "step", "step", "host", "links"]
     found = figures(rows)
@@ -51,13 +53,13 @@ def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
     assert found["cpu_percent"] > 0
     assert found["run_delay_percent"] >= 0
     assert found["peak_memory_bytes"] >= 50e6
-    assert found["payload"] is None
+    assert found["payload"] == {"sent_bytes": 0, "received_bytes": 0, "kinds": {}, "setup": {}}
 
 
 def test_a_sample_that_fails_is_left_out_and_training_goes_on(tmp_path: Path):
     log = RankLog(tmp_path, 0)
     with HostSampler(log, Fixed(), torch.device("cpu")):
-        log.write("step", step=1)
+        log.write(**step_row())
     assert [row["kind"] for row in rank_rows(tmp_path, 1)[0]] == ["links", "step", "links"]
 
 

@@ -15,8 +15,8 @@ from gradsync.record import SCHEMA, Run, read_run, write_json
 from gradsync.report.collect import collect, shown
 from gradsync.report.document import document
 from gradsync.report.findings import findings
-from gradsync.study import STUDIES
-from gradsync.study.carry_out import held, prepare
+from gradsync.study import STUDIES, Scaling
+from gradsync.study.carry_out import Kept, held, prepare
 from made_up import made_up
 
 SECONDS = {"local": 1.0, "gather-scatter": 0.8, "all-reduce": 0.5, "ddp": 0.4}
@@ -97,7 +97,7 @@ def test_unfinished_failed_and_foreign_runs(tmp_path: Path):
     told = " ".join(found.left_out)
     for name, why in (
         ("foreign", "not one of gradsync's"),
-        ("broken", "cannot read the run"),
+        ("broken", "damaged: config.json: it is not JSON"),
         ("empty", "no config.json"),
         (newer.folder.name, "from a newer gradsync"),
     ):
@@ -173,7 +173,24 @@ def test_a_study_file_that_is_not_ours_is_left_out(tmp_path: Path):
         (tmp_path / name / "study.json").write_text(text)
     found = collect([tmp_path])
     assert len(found.runs) == 1
-    assert len(found.left_out) == 2 and all("study.json cannot be read" in text for text in found.left_out)
+    assert len(found.left_out) == 2 and all("damaged: study.json" in text for text in found.left_out)
+
+
+def test_a_damaged_run_of_a_study_is_named_and_made_again(tmp_path: Path):
+    study = Scaling(model="logistic", workers=(1, 2), steps=4, modes=("strong",))
+    plan = prepare(tmp_path, study.name, asdict(study), "gradsync study scaling", study.plan())
+    good, broken = (made_up(tmp_path / "runs", config) for config in plan)
+    (broken.folder / "summary.json").write_bytes(b"\xff")
+    found = collect([tmp_path])
+    assert [run.folder for run in found.runs] == [good.folder]
+    assert "1 of 2 runs are still to be made" in found.left_out[-1]
+    assert found.left_out[0].startswith(f"{broken.folder}: damaged: summary.json")
+    kept = Kept(tmp_path, finish=True)
+    assert [bool(kept.find(config.to_dict())) for config in plan] == [True, False]
+    assert [error.folder for error in kept.unreadable] == [broken.folder]
+    assert document(found).sections
+    (tmp_path / "study.json").write_text("{")
+    assert [run.folder for run in collect([tmp_path]).runs] == [good.folder], "runs all the same"
 
 
 def test_two_commands_do_not_make_the_runs_of_one_study(tmp_path: Path):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from gradsync.config import RunConfig
 from gradsync.meter.ledger import HIDDEN, PARTS
-from gradsync.record import Run
+from gradsync.record import Run, read_run, write_json
 from gradsync.report.ledger import BAR, by_rank, by_strategy, cells
+from made_up import made_up
 
 
 def rank(number: int, ledger: dict, hidden_comm: float) -> dict:
@@ -79,10 +82,21 @@ def test_a_rank_each_and_the_one_that_is_late():
     assert text.count("rank 0") == 3
 
 
-def test_a_summary_that_has_hidden_comm_inside_the_ledger_is_shown_alike():
-    old = {**RUNS[1].summary}
-    old["ledger"] = old["ledger"] | {HIDDEN: old.pop(HIDDEN)}
-    assert shown(by_strategy([RUNS[0], Run(Path("x"), {}, old)])) == shown(by_strategy(RUNS))
+def test_a_summary_that_has_hidden_comm_inside_the_ledger_is_shown_alike(tmp_path: Path):
+    config = RunConfig(model="logistic", strategy="all-reduce", workers=2, steps=6)
+    new = made_up(tmp_path, config, wire=0.01)
+    old = json.loads((new.folder / "summary.json").read_text()) | {"schema": 2}
+    for figures in (old, *old["ranks"]):
+        figures["ledger"][HIDDEN] = figures.pop(HIDDEN)
+        for added in ("epochs", "lost", "servers", "train_accuracy", "host", "cluster", "updates"):
+            figures.pop(added, None)
+    write_json(new.folder / "summary.json", old)
+    assert shown(by_strategy([RUNS[0], read_run(new.folder)])) == shown(by_strategy([RUNS[0], new]))
+
+
+def test_a_bar_is_never_longer_than_its_place_whatever_the_parts():
+    odd = run("odd", forward=1e12, backward=-1e12, data=1e-3)
+    assert max(map(len, shown(by_strategy([RUNS[0], odd]), width=100))) <= 100
 
 
 def test_runs_that_were_not_measured_have_no_table():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from gradsync.report.progress import COLUMNS, Lines, Watch, WatchMany
 from gradsync.report.study_progress import work
 from gradsync.report.summary import failure_text, runs_table
 from gradsync.summary import summarize
+from made_up import start_row, step_row
 
 
 def write_run(folder: Path, strategy: str, workers: int, seconds: float, correct: list[int]) -> Run:
@@ -53,7 +55,7 @@ def write_run(folder: Path, strategy: str, workers: int, seconds: float, correct
 
 
 def text(table: object) -> str:
-    console = Console(file=io.StringIO(), width=160)
+    console = Console(file=io.StringIO(), width=160, markup=False)  # as make_console's
     console.print(table)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -81,17 +83,14 @@ def test_equal_ranks_are_one_line_and_no_local_run_means_no_speed_up(tmp_path: P
 def test_an_unfinished_run_shows_what_it_has_so_far(tmp_path: Path):
     whole = write_run(tmp_path / "a", "local", 1, 0.5, [7])
     log = RankLog(whole.folder, 0)
-    log.write("start", rank=0, node="n", role="worker", world_size=1, parameters=5, steps_per_epoch=10)
-    log.write("step", step=1, epoch=1, loss=2.0, samples=8, seconds=0.5)
+    log.write(**start_row(world_size=1))
+    log.write(**step_row())
     cut = Run(whole.folder, whole.config, None)
     assert "unfinished" in text(runs_table([cut]))
     assert "unfinished" in failure_text(cut)
 
 
-START = {
-    "kind": "start", "strategy": "ddp", "model": "vgg11", "data": "synthetic", "parameters": 9_231_114,
-    "gradient_bytes": 36_924_456, "world_size": 2, "batch_size": 64, "steps": 40, "threads": 1, "device": "cpu",
-}  # fmt: skip
+START = start_row(model="vgg11", parameters=9_231_114, gradient_bytes=36_924_456, steps=40)
 
 
 def test_lines_come_every_so_many_steps_with_speed_and_time_left():
@@ -140,7 +139,7 @@ def test_many_runs_are_counted_in_lines(tmp_path: Path):
             folder.mkdir()
             log = RankLog(folder, 0)
             log.write(**START)
-            log.write("end")
+            log.write("end", time=1.0)
     shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert shown == ["run 1 of 2: ddp, 2 workers", "run 2 of 2: ddp, 2 workers"]
 
@@ -149,20 +148,21 @@ def test_the_follower_hands_out_whole_rows_once(tmp_path: Path):
     path = tmp_path / "rank-0.jsonl"
     follower = Follower(path)
     assert follower.new_rows() == []
-    path.write_text('{"step": 1}\n{"st')
-    assert follower.new_rows() == [{"step": 1}]
+    first, second = (json.dumps(step_row(step)) + "\n" for step in (1, 2))
+    path.write_text(first + second[:9])
+    assert follower.new_rows() == [step_row(1)]
     with open(path, "a") as file:
-        file.write('ep": 2}\n')
-    assert follower.new_rows() == [{"step": 2}]
+        file.write(second[9:] + "null\n\x00\n")
+    assert follower.new_rows() == [step_row(2)], "garbage is not shown, and does no harm"
 
 
 def test_watching_shows_rows_written_just_before_the_end(tmp_path: Path):
     console = Console(file=io.StringIO(), width=300)
-    write_json(tmp_path / "config.json", {})
+    write_json(tmp_path / "config.json", RunConfig().to_dict())
     with Watch(console, log_every=1)(tmp_path):
         log = RankLog(tmp_path, 0)
         log.write(**START)
-        log.write("step", step=1, epoch=1, loss=float("nan"), samples=32, seconds=0.5)
+        log.write(**step_row(loss=float("nan")))
     assert "loss not a number" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -176,6 +176,28 @@ def test_the_base_of_a_speed_up_is_the_completed_local_run_of_the_same_compariso
     failed = {**runs[1].summary, "status": "failed"}  # type: ignore[dict-item]
     runs[1] = Run(runs[1].folder, runs[1].config, failed)
     assert "16.00×" in text(runs_table(runs))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"cluster": {"cpus": 0.5}},
+        {"cluster": {"cpus": None}},
+        {"device": "cuda:0"},
+        {"host": {"processor": "another", "cores": 2, "device": None}},
+    ],
+)
+def test_a_run_on_another_kind_of_place_is_no_base_of_a_speed_up(tmp_path: Path, place: dict):
+    """A local run on half a core made ddp on bare ones 2.42 times as fast."""
+    runs = [
+        write_run(tmp_path / "a", "local", 1, 1.0, [7]),
+        write_run(tmp_path / "b", "local", 1, 8.0, [7]),
+        write_run(tmp_path / "c", "ddp", 2, 0.5, [7, 7]),
+    ]
+    assert "16.00×" in text(runs_table(runs))
+    runs[1] = Run(runs[1].folder, runs[1].config, {**runs[1].summary, **place})  # type: ignore[dict-item]
+    assert "2.00×" in text(runs_table(runs)), "against the one before it"
+    assert "×" not in text(runs_table(runs[1:])).replace("1.00×", "")
 
 
 def test_a_run_of_another_version_with_other_settings_can_be_shown(tmp_path: Path):

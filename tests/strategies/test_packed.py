@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from gradsync.comm import TorchComm
-from gradsync.strategies.bucketed import Bucketed, buckets
+from gradsync.strategies.bucketed import buckets
 from gradsync.strategies.packed import Packed, same_kind
 
 
@@ -49,16 +47,3 @@ def test_a_block_holds_one_kind_of_number():
     single, double = parameter(2), parameter(3, dtype=torch.float64)
     kinds = [[item.dtype for item in group] for group in same_kind([single, double, single])]
     assert kinds == [[torch.float32], [torch.float64], [torch.float32]]
-
-
-def test_a_second_backward_before_the_step_is_refused(monkeypatch):
-    """Its gradients have left already."""
-    comm = TorchComm(0, 2)
-    monkeypatch.setattr(TorchComm, "broadcast", lambda *_, **__: None)
-    monkeypatch.setattr(TorchComm, "all_reduce_later", lambda *_: None)
-    model = nn.Linear(2, 1)
-    sync = Bucketed(comm)
-    sync.attach(model, torch.optim.SGD(model.parameters(), 0.1))
-    sync(torch.ones(1, 2)).sum().backward()
-    with pytest.raises(ValueError, match="call step after each backward"):
-        sync(torch.ones(1, 2)).sum().backward()

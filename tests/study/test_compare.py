@@ -41,5 +41,5 @@ def test_several_numbers_of_workers_each_with_its_own_global_batch():
         ("ps-sync", 1, 10, 2),
         ("ps-sync", 3, 30, 2),
     ]
-    with pytest.raises(InputError, match="each must be 1 or more"):
+    with pytest.raises(InputError, match="each must be from 1 to 10,000"):
         CompareConfig(workers=(0, 2))

@@ -14,13 +14,14 @@ from rich.console import Console
 
 from gradsync.arguments import parse
 from gradsync.check import check_probe
-from gradsync.cli import dispatch, run_folders
+from gradsync.cli import dispatch
 from gradsync.comm import Comm
 from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
-from gradsync.prober import CALLS, Trial, WrongNumbers, repetitions_within
+from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
 from gradsync.record import Run, write_json
+from gradsync.report.collect import find
 from gradsync.report.probe import probe_line, probe_tables, size_text
 from gradsync.study.bandwidth import Point, bus_factor, fits, point, points
 from gradsync.study.fit import fit
@@ -275,7 +276,8 @@ def test_a_benchmark_among_runs_is_a_line_and_its_parts_belong_to_it(tmp_path: P
         folder.mkdir(parents=True)
         write_json(folder / "probe.json", ProbeConfig().to_dict())
     write_json(probe / "gloo" / "config.json", {})
-    assert run_folders(tmp_path / "runs") == run_folders(probe) == run_folders(probe / "gloo") == [probe]
+    for place in (tmp_path / "runs", probe, probe / "gloo"):
+        assert [run.folder for run in find([place]).probes] == [probe]
     assert probe_line(Run(probe, {}, None)).endswith("a collective benchmark, unfinished.")
     assert "4 workers over gloo, mpi, completed: gradsync show" in probe_line(Run(probe, {}, measured()))
 

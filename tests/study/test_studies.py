@@ -127,6 +127,19 @@ def test_strong_and_weak_scaling(tmp_path: Path):
     assert any("Gustafson" in sentence for sentence in weak.sentences)
 
 
+def test_a_study_that_went_on_elsewhere_has_no_speed_up_against_the_first_place(tmp_path: Path):
+    study = Scaling(model="logistic", workers=(1, 2), batch_size=64, steps=5, modes=("strong",))
+    here, elsewhere = (made_up(tmp_path, config) for config in study.plan())
+    assert elsewhere.summary
+    elsewhere.summary["host"] = {"processor": "another", "cores": 64, "device": None}
+    assert column(tables(study.sections([here, elsewhere]))[0], "speed-up") == [1.0, None]
+    shared = Communication(model="logistic", workers=(2,), batch_sizes=(32,), steps=5)
+    alone, two = (made_up(tmp_path, config, wire=0.01) for config in shared.plan())
+    assert column(tables(shared.sections([alone, two]))[0], "compute by subtraction") != [None]
+    two.summary["host"] = elsewhere.summary["host"]  # type: ignore[index]
+    assert column(tables(shared.sections([alone, two]))[0], "compute by subtraction") == [None]
+
+
 def test_a_grid_of_nodes_and_processes_begins_with_one_worker():
     plan = Scaling(modes=("weak",), node_counts=(1, 2), per_node=(2,)).plan()
     assert [(config.strategy, config.nodes, config.workers_per_node, config.workers) for config in plan] == [

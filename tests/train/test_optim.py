@@ -104,7 +104,7 @@ def test_lars_takes_a_step_in_proportion_to_the_size_of_the_layer():
     ("settings", "sentence"),
     [
         ({"label_smoothing": 1.0}, "--label-smoothing is 1.0: it must be 0 or more, and less than 1"),
-        ({"accumulate": 0}, "--accumulate is 0: it must be 1 or more"),
+        ({"accumulate": 0}, "--accumulate is 0: it must be from 1 to 1,000,000"),
         ({"warmup_epochs": -1.0}, "--warmup-epochs is -1.0"),
         ({"schedule": "linear"}, "must be one of constant, cosine, step"),
     ],

@@ -38,6 +38,7 @@ def environment() -> dict[str, str]:
     return {
         "GLOO_SOCKET_IFNAME": INTERFACE,
         "NCCL_SOCKET_IFNAME": INTERFACE,
+        "UCX_NET_DEVICES": INTERFACE,
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": INTERFACE,
         "GRADSYNC_INTERFACE": INTERFACE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +102,29 @@ def down(cluster: Cluster) -> None:
     spec.forget(cluster.name)
 
 
+def down_named(name: str) -> None:
+    """Also where nothing is left but what carries its name."""
+    try:
+        cluster = spec.find(name)
+    except spec.Damaged:
+        down_damaged(name)
+    else:
+        down(cluster)
+
+
+def down_damaged(name: str) -> None:
+    """By its name alone: how many nodes it had, and which control groups, nobody knows any more."""
+    part = re.compile(re.escape(f"{PREFIX}{name}") + r"-(switch|node[0-9]+)")  # lab's, and none of lab-2's
+    places = [place for place in namespaces.existing(PREFIX) if part.fullmatch(place)]
+    folders = {item.parent / f"{PREFIX}{name}" for item in groups.controllers().values()}
+    end_processes(lambda: processes_of(places, map(str, folders)))
+    for place in places:
+        namespaces.remove(place)
+    for folder in folders:
+        groups.remove(folder)
+    spec.forget(name)
+
+
 def down_all() -> list[str]:
     """Every cluster there is, and what is left of those nobody remembers. Returns what was taken away."""
     privilege.ensure()
@@ -167,7 +191,8 @@ def for_run(asked: Placement) -> Iterator[Cluster]:
 
 def remove_abandoned() -> None:
     """Clusters made for runs whose command was killed outright."""
-    for cluster in spec.everyone():
-        owner = cluster.name.removeprefix(FOR_ONE_RUN).split("-")[0]
-        if cluster.name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            down(cluster)
+    for name in spec.names():
+        owner = name.removeprefix(FOR_ONE_RUN).split("-")[0]
+        if name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            with suppress(InputError):  # another command is about to do the same
+                down_named(name)

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -75,6 +76,10 @@ class Cluster:
         return ", ".join(parts)
 
 
+class Damaged(InputError):
+    """There is a file of a cluster, and it does not tell what the cluster is like."""
+
+
 def make(name: str, asked: Shape) -> Cluster:
     """A cluster that is not there yet, with a network no other one has."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
@@ -135,13 +140,30 @@ def names() -> list[str]:
 def find(name: str) -> Cluster:
     if name not in names():
         raise unknown("cluster", name, names(), f"Make it with: gradsync cluster up {name} --nodes 4.")
-    values = json.loads(file_of(name).read_text())
     try:
-        return Cluster(**values | {"groups": tuple(values["groups"]), "shape": Shape(**values["shape"])})
-    except (TypeError, KeyError):
-        raise InputError(
-            f"the cluster {name} was made by another version of gradsync. HINT: gradsync cluster down --all."
+        return remembered(name)
+    except FileNotFoundError:  # gone while we looked
+        raise unknown("cluster", name, names()) from None
+    except Exception as error:
+        # Whatever is in the file, or in its place: not JSON, not UTF-8, nested a thousand deep, of another version.
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__
+        raise Damaged(
+            f"the file of the cluster {name}, {file_of(name)}, is damaged, or was made by another version of "
+            f"gradsync: {why}. HINT: gradsync cluster down {name} removes what carries its name."
         ) from None
+
+
+def remembered(name: str) -> Cluster:
+    values = json.loads(file_of(name).read_text(encoding="utf-8"))
+    shape, groups = Shape(**values["shape"]), tuple(values["groups"])
+    network, nodes = values["network"], shape.nodes
+    if values["name"] != name or set(values) != {item.name for item in fields(Cluster)}:
+        raise ValueError("it is about something else")
+    if type(network) is not int or not 0 <= network < NETWORKS or not nodes or nodes > MOST_NODES:
+        raise ValueError("its network or its number of nodes cannot be")
+    if not all(isinstance(folder, str) and Path(folder).name == f"{PREFIX}{name}" for folder in groups):
+        raise ValueError("its control groups are not of this name")
+    return Cluster(name, shape, network, groups)
 
 
 def filled(config: Place) -> Place:
@@ -163,11 +185,26 @@ def everyone() -> list[Cluster]:
     """All that this version can read, without those that go while one looks."""
     found = []
     for name in names():
-        with suppress(InputError, FileNotFoundError):
+        with suppress(InputError):
             found.append(find(name))
     return found
 
 
+def damaged() -> dict[str, str]:
+    """name -> why it cannot be read"""
+    found = {}
+    for name in names():
+        try:
+            find(name)
+        except Damaged as error:
+            found[name] = str(error)
+        except InputError:  # gone while we looked
+            continue
+    return found
+
+
 def forget(name: str) -> None:
-    hosts_file(name).unlink(missing_ok=True)
-    file_of(name).unlink(missing_ok=True)
+    for path in (hosts_file(name), file_of(name)):
+        if path.is_dir() and not path.is_symlink():  # whoever has put it there: the name must become free
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ therefore done by a thread of its own, over a duplicate of the world, so that it
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.futures import Future
 
 from gradsync.comm.base import Background, Comm, flat
-from gradsync.errors import InputError
+from gradsync.errors import InputError, truncated
 from gradsync.meter.recorder import Stopwatch
 
 SHORTEST_NAP, LONGEST_NAP = 5e-6, 5e-4  # seconds between two looks for a message
@@ -140,15 +141,35 @@ def one_block(parts: list[Tensor]) -> Tensor:
 def read_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) -> np.ndarray[Any, Any]:
     """Rows ``first`` to ``last`` of a file, read by all ranks together, each its own (MPI-IO)."""
     rows = np.empty((last - first, row_bytes), np.uint8)
-    file = mpi().File.Open(mpi().COMM_WORLD, str(path), mpi().MODE_RDONLY)
+    begin, read = offset + first * row_bytes, mpi().Status()
     try:
-        file.Read_at_all(offset + first * row_bytes, rows)
+        file = mpi().File.Open(mpi().COMM_WORLD, str(path), mpi().MODE_RDONLY)
+    except mpi().Exception as error:
+        raise InputError(f"cannot read {path}: {error.Get_error_string()}.") from None
+    try:
+        file.Read_at_all(begin, rows, read)
     finally:
         file.Close()
+    if (count := read.Get_count(mpi().BYTE)) < rows.size:  # the rest is whatever was in memory
+        raise truncated(path, begin + rows.size, begin + count)
     return rows
 
 
-def leave(completed: bool) -> None:
-    """After a failure nothing is waited for: mpiexec ends the other ranks."""
-    if completed and mpi.cache_info().currsize and not mpi().Is_finalized():
-        mpi().Finalize()
+def abort_on_error() -> None:
+    """In a script of the user's: an error ends all ranks. Otherwise mpi4py waits for the others when Python ends."""
+    show = sys.excepthook
+
+    def show_and_abort(*error: Any) -> None:
+        show(*error)
+        sys.stderr.flush()
+        mpi().COMM_WORLD.Abort(1)
+
+    sys.excepthook = show_and_abort
+
+
+def leave() -> bool:
+    """Whether there was an MPI to leave, in which every rank has done its part."""
+    if not mpi.cache_info().currsize or mpi().Is_finalized():
+        return False
+    mpi().Finalize()
+    return True

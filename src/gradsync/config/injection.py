@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import ClassVar
 
 from gradsync.errors import InputError
+from gradsync.values import shown
 
 SLOWEST_MBIT, FASTEST_MBIT = 0.01, 32_000.0  # what the kernel's token bucket can count
+LONGEST_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ def parse_injection(text: str | None) -> Injection | None:
         rank, where = int(values.pop("rank")), values.pop("where")
         slower = "mbit" if where == "link" and "mbit" in values else "ms"
         amount = float(values.pop(slower))
-        if values or rank < 0 or where not in Injection.PLACES or not 0 <= amount < inf:
+        if values or rank < 0 or where not in Injection.PLACES or not 0 <= amount <= LONGEST_MS:
             raise ValueError
         if slower == "mbit" and not SLOWEST_MBIT <= amount <= FASTEST_MBIT:
             raise ValueError
     except (KeyError, ValueError):
         raise InputError(
-            f"--inject is {text!r}: it must read rank=R,where=W,ms=T with a rank from 0, one of "
-            f"{', '.join(Injection.PLACES)}, and milliseconds from 0; or, for a link, mbit=M instead of ms, from "
-            "0.01 to 32000. For instance rank=1,where=data,ms=200 or rank=1,where=link,mbit=100."
+            f"--inject is {shown(text)}: it must read rank=R,where=W,ms=T with a rank from 0, one of "
+            f"{', '.join(Injection.PLACES)}, and milliseconds from 0 to {LONGEST_MS}; or, for a link, mbit=M "
+            "instead of ms, from 0.01 to 32000. For instance rank=1,where=data,ms=200 or rank=1,where=link,mbit=100."
         ) from None
     if slower == "mbit":
         return Injection(rank, where, bits_per_second=amount * 1e6)

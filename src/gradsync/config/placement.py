@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradsync.errors import InputError
-from gradsync.values import at_least, quantity
+from gradsync.values import check_values, quantity
 
 RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 SIZES = {"GB": 1e9, "MB": 1e6, "KB": 1e3, "G": 1e9, "M": 1e6}
 
 SLOWEST, FASTEST = 1e4, 32e9  # what the kernel counts in 32 bits; no host moves more between namespaces anyway
-SMALLEST_SHARE, LARGEST_SHARE = 0.1, 1024  # of cores: the kernel hands out at least a millisecond in every ten
-LONGEST_TIMEOUT = 86_400
+LONGEST_LATENCY = 60.0
+LEAST_MEMORY, MOST_MEMORY = 3e8, 1e14  # with 300 MB torchrun and a rank of the smallest model are still killed
 
 Launcher = Literal["local", "torchrun", "mpi", "slurm"]
 
@@ -38,16 +38,23 @@ class Shape:
     memory: str | None = None
     """Emulated: what the processes of a node may use together, for instance 4GB."""
 
+    def __post_init__(self) -> None:
+        check_values(self)
+        self.check_shape()
+
     def check_shape(self) -> None:
-        at_least(self, "nodes", 1)
         bits = self.bits_per_second
         if bits is not None and not SLOWEST <= bits <= FASTEST:
             raise InputError(f"--bandwidth is {self.bandwidth}: it must be from 10kbit to 32gbit.")
-        if self.cpus is not None and not SMALLEST_SHARE <= self.cpus <= LARGEST_SHARE:
-            raise InputError(f"--cpus is {self.cpus}: it must be from {SMALLEST_SHARE} to {LARGEST_SHARE} cores.")
-        for name, value in (("latency", self.latency_seconds), ("memory", self.memory_bytes)):
-            if value is not None and value <= 0:
-                raise InputError(f"--{name} is {getattr(self, name)}: it must be more than nothing.")
+        if self.latency_seconds is not None and not 0 < self.latency_seconds <= LONGEST_LATENCY:
+            raise InputError(
+                f"--latency is {self.latency}: it must be more than 0s, and at most {LONGEST_LATENCY:g}s."
+            )
+        if self.memory_bytes is not None and not LEAST_MEMORY < self.memory_bytes <= MOST_MEMORY:
+            raise InputError(
+                f"--memory is {self.memory}: it must be more than 300MB, which one worker takes before it has "
+                "computed anything, and at most 100000GB."
+            )
 
     @property
     def bits_per_second(self) -> float | None:
@@ -105,10 +112,7 @@ class Placement(Shape):
 
     def check_placement(self) -> None:
         self.check_shape()
-        at_least(self, "workers_per_node", 1)
-        if not 1 <= self.timeout <= LONGEST_TIMEOUT:
-            raise InputError(f"--timeout is {self.timeout:g}: it must be from 1 to {LONGEST_TIMEOUT} seconds.")
-        self.hosts, self.sbatch = tuple(filter(None, self.hosts)), tuple(self.sbatch)
+        self.hosts = tuple(filter(None, self.hosts))
         if self.hosts and self.is_shaped:
             raise InputError(
                 "you set --hosts and what an emulated cluster is to be like: real hosts are as they are. "

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gradsync.config.placement import Placement
 from gradsync.config.run import RunConfig, Transport
 from gradsync.errors import InputError, unknown
-from gradsync.values import at_least, check_types, quantity
+from gradsync.values import check_values, quantity
 
 OPERATIONS = ("broadcast", "reduce", "gather", "scatter", "all-reduce", "reduce-scatter", "all-gather")
 SIZES = ("1KB", "4KB", "16KB", "64KB", "256KB", "1MB", "4MB", "16MB", "64MB")
@@ -52,12 +52,8 @@ class ProbeConfig(Placement):
     """Folder in which each benchmark makes its own."""
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
         self.check_placement()
-        for name in ("workers", "iterations", "threads"):
-            at_least(self, name, 1)
-        if not self.seconds > 0:
-            raise InputError(f"--seconds is {self.seconds}: it must be more than nothing.")
         for name in ("transport", "operations", "sizes"):
             once = tuple(dict.fromkeys(getattr(self, name)))
             if not once:

@@ -17,7 +17,7 @@ from gradsync.config.injection import parse_injection
 from gradsync.config.placement import FASTEST, Launcher, Placement
 from gradsync.config.training import Training
 from gradsync.errors import InputError, unknown
-from gradsync.values import at_least, check_types, counted
+from gradsync.values import LIMITS, check_values, counted, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,6 +32,9 @@ WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0, "lars": 1e-4}
 WITH_SERVERS = ("ps-sync", "ps-async")
 ONE_PROCESS = ("local", "data-parallel")
 LARGE_BATCH = 1024  # above it, batches that grow with the workers get the remedies of Goyal et al. by default
+LARGEST_OPTION = 10**18
+LONGEST_FILE = 1_000_000
+MOST_HERE = 1_024  # processes on one machine: each takes some 200 MB before it has computed anything
 
 
 @dataclass(kw_only=True)
@@ -39,7 +42,7 @@ class Settings(Placement, Training):  # --help lists the last one's flags first
     """Everything about a run except how many workers there are and how they agree."""
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
         self.check_training()
         self.check_placement()
 
@@ -66,8 +69,6 @@ class RunConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, "workers", 1)
-        at_least(self, "servers", 0)
         self.options = as_text(self.options)
 
     def resolved(self) -> RunConfig:
@@ -85,6 +86,11 @@ class RunConfig(Settings):
         if self.servers == 0 and strategy in WITH_SERVERS:
             raise InputError(f"--servers is 0: {strategy} needs at least one.")
         batch_size = self.batch_size or (self.batch_per_worker or 0) * workers or 64
+        if batch_size > LIMITS["batch_size"][1]:
+            raise InputError(
+                f"{workers} workers with --batch-per-worker {self.batch_per_worker} make a batch of {batch_size:,} "
+                f"samples: it may have {LIMITS['batch_size'][1]:,}."
+            )
         check_split(batch_size, workers)
         on_nodes = self.nodes or self.hosts or self.is_emulated or self.launcher == "slurm"
         if self.workers_per_node not in (None, workers) and not on_nodes:
@@ -157,6 +163,11 @@ class RunConfig(Settings):
     def refuse_contradictions(self) -> None:
         """Of a resolved config."""
         assert self.strategy and self.workers is not None and self.servers is not None
+        if self.processes > MOST_HERE and self.launcher != "slurm" and not self.hosts:
+            raise InputError(
+                f"the run is for {self.processes:,} processes on this machine: it may have {MOST_HERE:,}. "
+                "HINT: fewer --workers and --servers, or several machines: --hosts, or --launcher slurm."
+            )
         injection = parse_injection(self.inject)
         if injection and injection.rank >= self.trainers:
             there = f"there are ranks 0 to {self.trainers - 1}" if self.trainers > 1 else "there is only rank 0"
@@ -270,6 +281,9 @@ def available_cores() -> int:
 
 def as_text(options: dict[str, Any]) -> dict[str, str]:
     """Options travel as text; the strategy knows their types."""
+    for name, value in options.items():
+        if not isinstance(value, (str, int, float)) or (isinstance(value, int) and abs(value) > LARGEST_OPTION):
+            raise InputError(f"--options.{name} is {shown(value)}: it must be text, true, false, or a number.")
     return {name.replace("_", "-"): str(value) for name, value in options.items()}
 
 
@@ -283,13 +297,19 @@ def read_file(path: Path, kind: type[Config]) -> dict[str, Any]:
 
 def read_values(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST_FILE + 1)
+    except (OSError, ValueError) as error:  # not UTF-8, or a path with a zero in it
         raise InputError(f"cannot read the config file {path}: {error}.") from None
+    if len(text) > LONGEST_FILE:
+        raise InputError(f"{path} is no config file: it has more than {LONGEST_FILE:,} characters.")
+    form = "JSON" if path.suffix == ".json" else "TOML"
     try:
-        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}.") from None
+        values = json.loads(text) if form == "JSON" else tomllib.loads(text)
+    except ValueError as error:  # also of a number with more than 4,300 digits
+        raise InputError(f"{path} is not valid {form}: {error}.") from None
+    except RecursionError:
+        raise InputError(f"{path} is not valid {form}: its tables and lists are nested too deeply.") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold a table of settings, not a {type(values).__name__}.")
     return values
@@ -302,6 +322,8 @@ def settings_in(values: dict[str, Any], path: Path, kind: type[Config]) -> dict[
         name = key.replace("-", "_")
         if name not in known:
             raise unknown(f"setting in {path}:", key, known)
+        if name in settings:
+            raise InputError(f"{path} sets {name} twice, as {key} and with the other dash: leave one out.")
         settings[name] = value
     return settings
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gradsync.config.injection import parse_injection
 from gradsync.errors import InputError
-from gradsync.values import at_least, flag
+from gradsync.values import flag, shown
 
 Buffers = Literal["local", "broadcast", "average"]
 
@@ -139,15 +139,9 @@ class Training:
 
     def check_training(self) -> None:
         parse_injection(self.inject)
-        for name in ("batch_size", "batch_per_worker", "epochs", "steps", "threads", "log_every", "accumulate"):
-            at_least(self, name, 1)
-        for name in ("train_samples", "test_samples"):
-            at_least(self, name, 1)
-        for name in ("loader_processes", "seed", "lr", "momentum", "weight_decay", "warmup_epochs"):
-            at_least(self, name, 0)
         if not 0 <= self.label_smoothing < 1:
-            raise InputError(f"--label-smoothing is {self.label_smoothing}: it must be 0 or more, and less than 1.")
-        self.decay_epochs = tuple(self.decay_epochs)  # JSON and TOML have lists
+            given = shown(self.label_smoothing)
+            raise InputError(f"--label-smoothing is {given}: it must be 0 or more, and less than 1.")
         for one, other in ALTERNATIVES:
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise InputError(f"you set both {flag(one)} and {flag(other)}: give one of them.")

@@ -75,7 +75,8 @@ def own(name: str, classes: int, train_samples: int | None, test_samples: int | 
     sets = call(name, "data")
     try:
         train, test = sets
-        shape = tuple(train[0][0].shape)
+        inputs, _ = train[0]
+        shape = tuple(inputs.shape)
         classes = len(getattr(train, "classes", range(classes)))
         len(train), len(test)
     except Exception as error:

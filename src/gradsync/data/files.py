@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from gradsync.errors import InputError
+from gradsync.writing import write_whole
 
 
 def data_folder() -> Path:
@@ -94,6 +94,7 @@ class FileSet:
         contents = self.read(folder)
         try:
             for name, path in unpacked.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, contents[name])
         except OSError:  # no room or no right to write: it will do from memory
             return dict(contents)
@@ -128,14 +129,6 @@ def compare(file: Path, name: str, kind: str, expected: str, found: str, length:
             f"{file} is truncated or altered: {kind} of {name} should be {expected}, found {found} "
             f"({length:,} bytes). Delete it and get it again, for instance with `gradsync data fetch`."
         )
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Aside, then moved: two processes that unpack at once do no harm."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as aside:
-        aside.write(content)
-    os.replace(aside.name, path)
 
 
 def gunzip(data: bytes) -> bytes:

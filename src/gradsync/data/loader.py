@@ -138,7 +138,7 @@ class Loader:
             assert isinstance(images, Images)
             made = (images.batch(order[part], draws and draws[part], self._dtype) for part in parts)
         for inputs, labels in made:
-            inputs, labels = self._prepare(inputs), torch.as_tensor(labels)
+            inputs, labels = self._prepare(inputs), as_classes(torch.as_tensor(labels))
             yield (inputs.pin_memory(), labels.pin_memory()) if self._pin else (inputs, labels)
 
     def _prepare(self, inputs: Tensor) -> Tensor:
@@ -146,6 +146,12 @@ class Loader:
         if inputs.is_floating_point():
             inputs = inputs.to(self._dtype)
         return inputs.contiguous(memory_format=self._layout) if inputs.dim() == 4 else inputs
+
+
+def as_classes(labels: Tensor) -> Tensor:
+    """Whole numbers of any size as the one torch's losses take; what is none stays what it is."""
+    is_whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
+    return labels.long() if is_whole else labels
 
 
 class OwnLoader:

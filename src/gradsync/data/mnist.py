@@ -11,8 +11,10 @@ import numpy as np
 from gradsync.data.files import Download, FileSet, Part, Source, gunzip, places
 from gradsync.data.images import Images
 from gradsync.data.rows import EVERYTHING, Field, Labels, Parts, ReadRows, RowFile, Rows, Wanted, map_rows
+from gradsync.errors import InputError, truncated
 
 LONGEST_HEAD = 4 + 4 * 3
+AGAIN = "HINT: delete it and get it again: gradsync data fetch mnist."
 MEAN, STD = (0.1307,), (0.3081,)
 
 CONTENTS = {
@@ -80,7 +82,9 @@ def load(parts: Parts = EVERYTHING, verify: bool = True, read: ReadRows = map_ro
 
 
 def images(files: dict[str, Path | bytes], name: str, wanted: Wanted, read: ReadRows = map_rows) -> Images:
-    pixels, labels = idx(files[f"{name}-images"]), idx(files[f"{name}-labels"])
+    pixels, labels = idx(files[f"{name}-images"], 3, 28 * 28), idx(files[f"{name}-labels"], 1, 1)
+    if pixels.count != labels.count:
+        raise InputError(f"mnist has {pixels.count:,} {name} images and {labels.count:,} labels for them. {AGAIN}")
     count, begin, end = wanted.of(pixels.count)
     return Images(
         Field(Rows([pixels], begin, end, read), count, slice(None), (28, 28, 1)),
@@ -89,14 +93,19 @@ def images(files: dict[str, Path | bytes], name: str, wanted: Wanted, read: Read
     )
 
 
-def idx(content: Path | bytes) -> RowFile:
+def idx(content: Path | bytes, dimensions: int, row_bytes: int) -> RowFile:
     """An idx file of bytes: two zeros, type 8, number of dimensions, their sizes as big-endian 32-bit numbers."""
     if isinstance(content, Path):
         with open(content, "rb") as file:
             head = file.read(LONGEST_HEAD)
     else:
         head = content[:LONGEST_HEAD]
-    assert head[:3] == b"\0\0\x08", "not an idx file of bytes"
-    dimensions = head[3]
-    count, *shape = np.frombuffer(head, ">u4", dimensions, offset=4).astype(int).tolist()
-    return RowFile(content, 4 + 4 * dimensions, math.prod(shape), count)
+    name = content if isinstance(content, Path) else "what was unpacked"
+    if head[:3] != b"\0\0\x08"[: len(head)]:
+        raise InputError(f"{name} is not an idx file of bytes: it begins with {head[:4].hex(' ')}. {AGAIN}")
+    if len(head) < 4 + 4 * dimensions:
+        raise truncated(name, 4 + 4 * dimensions, len(head))
+    count, *sizes = np.frombuffer(head, ">u4", dimensions, offset=4).astype(int).tolist()
+    if math.prod(sizes) != row_bytes or head[3] != dimensions:
+        raise InputError(f"{name} has rows of {'×'.join(map(str, sizes)) or 1} bytes instead of {row_bytes}. {AGAIN}")
+    return RowFile(content, 4 + 4 * dimensions, row_bytes, count)

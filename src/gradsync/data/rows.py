@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gradsync.errors import truncated
+
 Array = np.ndarray[Any, Any]
 ReadRows = Callable[[Path, int, int, int, int], Array]
 """(file, offset of its first row, bytes per row, first row, row after the last) -> rows × bytes"""
@@ -24,6 +26,9 @@ ReadRows = Callable[[Path, int, int, int, int], Array]
 def map_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) -> Array:
     if first == last:
         return np.empty((0, row_bytes), np.uint8)
+    needed, found = offset + last * row_bytes, path.stat().st_size
+    if found < needed:  # what is mapped behind the end is a bus error when it is touched
+        raise truncated(path, needed, found)
     # "c": writing would change our copy and not the file. Nothing is written, but torch wants to know it could be.
     return np.memmap(path, np.uint8, "c", offset + first * row_bytes, (last - first, row_bytes))
 

@@ -13,9 +13,11 @@ from torch.nn.functional import interpolate
 from gradsync.data.images import Images
 from gradsync.data.rows import InMemory, Parts, Wanted
 from gradsync.data.seeding import generator
+from gradsync.errors import InputError
 
 TRAIN_SAMPLES, TEST_SAMPLES = 2560, 512
-MOST_BYTES = 128 << 20  # alexnet's images are 150 KB each
+MOST_BYTES = 128 << 20  # by default: alexnet's images are 150 KB each
+MOST_ASKED_BYTES = 16 << 30  # of one set, in memory
 
 LINEAR, SIGNED, NOISE = 7.0, 14.0, 50.0  # grey levels; vgg11 reaches 97 % in one epoch, logistic 67 % ever
 GRID = 8  # patterns are this coarse
@@ -28,6 +30,7 @@ def generate(shape: tuple[int, ...], classes: int, seed: int, parts: Parts) -> t
     Only the samples in ``parts`` are made.
     """
     channels, height, width = shape
+    refuse_too_many(channels * height * width, parts)
     coarse = torch.randn(2 * classes, channels, GRID, GRID, generator=generator(seed, "patterns"))
     patterns = interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
     room = MOST_BYTES // (channels * height * width) // CHUNK * CHUNK
@@ -36,13 +39,24 @@ def generate(shape: tuple[int, ...], classes: int, seed: int, parts: Parts) -> t
     return train, test
 
 
+def refuse_too_many(sample_bytes: int, parts: Parts) -> None:
+    """Before anything is made. A rank has its part of the training set, but every rank the whole test set."""
+    most = MOST_ASKED_BYTES // sample_bytes
+    for name, wanted in (("--train-samples", parts.train), ("--test-samples", parts.test)):
+        if (wanted.samples or 0) > most:
+            raise InputError(
+                f"{name} is {wanted.samples:,}: synthetic data is made in memory, {sample_bytes:,} bytes a sample, "
+                f"and may have {most:,} for this model. HINT: or a Dataset of your own: --data file.py:function."
+            )
+
+
 def make(patterns: Tensor, wanted: Wanted, default: int, seed: int, part: str) -> Images:
     count, begin, end = wanted.of(wanted.samples or default)
     linear, signed = patterns.chunk(2)
     channels = linear.shape[1]
     chunks = [torch.empty(0, *linear.shape[2:], channels, dtype=torch.uint8)]
     labels = [torch.empty(0, dtype=torch.int64)]
-    first = begin // CHUNK * CHUNK
+    first = begin // CHUNK * CHUNK if begin < end else end  # who wants nothing makes nothing
     for start in range(first, end, CHUNK):
         random = generator(seed, part, start)
         label = torch.randint(0, len(linear), (CHUNK,), generator=random)

@@ -15,11 +15,11 @@ from typing import Any
 from gradsync.cluster import spec
 from gradsync.config import Placement, RunConfig
 from gradsync.errors import InputError, signal_name
-from gradsync.launch import independent, local, mpi, slurm, torchrun
+from gradsync.launch import local, mpi, slurm, torchrun
 from gradsync.launch.finish import began, finish, write_summary
 from gradsync.launch.outcome import Outcome, kills_for_memory
 from gradsync.launch.processes import WORKER
-from gradsync.parent import signals_held
+from gradsync.parent import signals_held, stops_raised
 from gradsync.record import Run, create_folder, rank_files, write_json
 
 Watch = Callable[..., AbstractContextManager[Any]]
@@ -75,7 +75,7 @@ def start_of(config: RunConfig) -> tuple[Any, ...]:
 
 
 Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
-"""Start every rank of a resolved config with these run folders and this module, and wait for their end."""
+"""Start every rank of a resolved config with these run folders and this program, and wait for their end."""
 
 
 def launcher(config: RunConfig) -> Launch:
@@ -88,9 +88,7 @@ def engine(config: RunConfig) -> ModuleType:
         return slurm
     if config.launcher == "mpi":
         return mpi
-    if config.servers and not config.hosts:
-        return independent
-    return torchrun if config.is_emulated or config.hosts else local
+    return torchrun if config.hosts else local
 
 
 def printed(config: RunConfig) -> str:
@@ -111,12 +109,12 @@ def forget(folder: Path) -> None:
         path.unlink()
 
 
-def start(config: RunConfig, folders: Sequence[Path], module: str, watch: Watch) -> Outcome:
+def start(config: RunConfig, folders: Sequence[Path], program: str, watch: Watch) -> Outcome:
     """Start the ranks of a resolved config and wait for their end; whatever happens is in the outcome."""
     killed_before = kills_for_memory()
     try:
-        with watch(*folders):
-            outcome = launcher(config)(config, folders, module)
+        with stops_raised(), watch(*folders):
+            outcome = launcher(config)(config, folders, program)
         return replace(outcome, memory_ran_out=kills_for_memory() > killed_before)
     except KeyboardInterrupt as stop:
         return Outcome(signal=signal_name(stop))

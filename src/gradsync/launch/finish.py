@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from errno import ENOENT
 from pathlib import Path
 
-from gradsync import config as configs
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch import slurm_end
-from gradsync.launch.outcome import Outcome, explain, lost_ranks
-from gradsync.record import Row, Run, model_file, rank_files, rank_rows, read_rows, read_run, write_json
+from gradsync.launch.outcome import Outcome, all_recorded, explain, lost_ranks
+from gradsync.record import (
+    Row,
+    Run,
+    is_probe,
+    model_file,
+    rank_files,
+    read_run,
+    rows_so_far,
+    rows_until_damage,
+    write_json,
+)
 from gradsync.summary import LAST, first, of_kind, summarize
 from gradsync.values import counted
 
@@ -21,24 +32,29 @@ class Killed(Exception):
 
 def finish(folder: Path, anyway: bool = False) -> Run:
     """For a run that somebody else has started. ``anyway``: also if ranks have not ended, as they were killed."""
-    if read_run(folder).summary:
-        raise InputError(f"{folder} has been finished already: see it with gradsync show {folder}.")
-    config = configs.load(folder / "config.json")
-    everyone = rank_rows(folder, config.resolved().processes, stamps_until=0)
+    run = read_run(folder)
+    if run.summary:
+        raise InputError(f"{run.name} has been finished already: see it with gradsync show {run.name}.")
+    if is_probe(folder):
+        raise InputError(f"{run.name} is a collective benchmark: it writes its own summary.")
+    config = RunConfig(**run.config)
+    everyone, damage = rows_until_damage(folder, config.resolved().processes, stamps_until=0)
+    if damage and not anyway:
+        raise InputError(f"{damage}. HINT: add --anyway to write the summary of what can be read before that.")
     missing = [rank for rank, rows in enumerate(everyone) if not rows]
     if missing and not anyway:
         raise InputError(
-            f"{folder} has no record of {rank_names(missing)}: the run needs {len(everyone)}. "
+            f"{run.name} has no record of {rank_names(missing)}: the run needs {len(everyone)}. "
             "HINT: start it, or wait until it has ended; if it never came so far, add --anyway."
         )
     ended = max((path.stat().st_mtime for path in rank_files(folder).values()), default=0.0)
-    outcome = slurm_end.told(folder) or told_by_ranks(everyone, anyway)
+    outcome = slurm_end.told(folder) or (Outcome(failure=damage) if damage else told_by_ranks(everyone, anyway))
     return write_summary(config, folder, outcome, began(folder, ended), ended)[0]
 
 
 def began(folder: Path, otherwise: float) -> float:
     """When the first process of the run started, by their own records."""
-    starts = (next(read_rows(path), {}) for path in rank_files(folder).values())
+    starts = (next(rows_so_far(path), {}) for path in rank_files(folder).values())
     return min((row["began"] for row in starts if "began" in row), default=otherwise)
 
 
@@ -64,10 +80,14 @@ def write_summary(
     config: RunConfig, folder: Path, outcome: Outcome, begin: float, ended: float, others_to_come: bool = False
 ) -> tuple[Run, float]:
     """summary.json from what the ranks have written and how they ended; also tells when that was."""
+    if not folder.is_dir():
+        raise FileNotFoundError(ENOENT, "the run folder is gone: it was deleted while the run went on", str(folder))
     resolved = config.resolved()
-    everyone = rank_rows(folder, resolved.processes, stamps_until=LAST)
+    everyone, damage = rows_until_damage(folder, resolved.processes, stamps_until=LAST)
+    if damage and not (outcome.exit_codes or outcome.failure):
+        outcome = replace(outcome, failure=damage)
     ends = {n: row["time"] for n, rows in enumerate(everyone) for row in rows if row["kind"] == "end"}
-    completed = len(ends) + len(outcome.lost) == len(everyone) and (others_to_come or outcome.went_well)
+    completed = all_recorded(outcome, everyone) and (others_to_come or outcome.signal is None)
     end = max(ends.values()) if completed else ended
     reason = None if completed else explain(outcome, everyone, folder)
     summary = summarize(resolved, everyone, reason, end - begin, lost_ranks(outcome, everyone))

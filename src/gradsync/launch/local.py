@@ -1,52 +1,128 @@
-"""Processes on this machine, started and watched by torch's elastic agent: if one fails, all end."""
+"""Processes on this machine or on its emulated nodes, each started and watched by the command itself.
+
+If one fails, all end; a run with servers goes on without the workers it can spare.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
-import uuid
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+from gradsync.cluster import namespaces
 from gradsync.config import RunConfig
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import (
-    LOOPBACK,
+    POLL_SECONDS,
+    SHUTDOWN_SECONDS,
     WORKER,
-    end_sessions,
-    handled_signals,
-    rank_logs,
-    ready_to_start,
+    StoppedRanks,
+    end_group,
+    has_ended,
+    rank_environment,
+    rank_words,
+    start,
+    starts,
+    stop_all,
 )
+from gradsync.launch.reach import Emulated, emulated
+from gradsync.parent import signals_held
+from gradsync.record import log_file
+from gradsync.store import LOOPBACK, bound_store
+
+LAST_WORDS_SECONDS = 1.0  # for the others to write down what they make of a lost one
+LAST_WORDS_BETWEEN_NODES = 5.0  # where they learn it from a network
+
+Running = dict[int, "subprocess.Popen[bytes]"]
 
 
-def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
-    """Start the ranks for these runs and wait. If one fails, the agent ends the others."""
-    from torch.distributed.elastic.multiprocessing import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher import LaunchConfig, elastic_launch
-
-    folder = folders[0]  # a rank that goes on to the next run prints into that one's logs
-    with ready_to_start(config):
-        agent = elastic_launch(
-            LaunchConfig(
-                min_nodes=1,
-                max_nodes=1,
-                nproc_per_node=config.processes,
-                run_id=uuid.uuid4().hex,
-                rdzv_backend="c10d",
-                rdzv_endpoint=f"{LOOPBACK}:0",  # any free port: two runs at once do not meet
-                local_addr=LOOPBACK,
-                max_restarts=0,
-                logs_specs=rank_logs(folder),
-                signals_to_handle=handled_signals(),
-            ),
-            sys.executable,
-        )
+def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
+    """Start every rank by itself and wait."""
+    with emulated(config) if config.is_emulated else nullcontext() as nodes:
+        store = meeting_point(nodes)  # here: it must outlive every rank
+        spare = config.spare_workers if len(folders) == 1 else 0  # a run to come needs them all
+        running: Running = {}
+        (folders[0] / "logs").mkdir(exist_ok=True)
         try:
-            agent("-m", module, *map(str, folders))
-        except ChildFailedError as error:
-            end_sessions(folder, config.processes)
-            return Outcome(exit_codes={rank: failure.exitcode for rank, failure in error.failures.items()})
-        except SignalException as stopped:
-            return Outcome(signal=stopped.sigval.name)
-    return Outcome()
+            for rank in range(config.processes):
+                running[rank] = start_rank(nodes, config, rank, program, folders, store)
+            return watch(running, config, folders[0], spare)
+        finally:
+            with signals_held():
+                stop_all(running.values(), SHUTDOWN_SECONDS)
+
+
+def meeting_point(nodes: Emulated | None) -> Any:
+    """The store through which ranks find each other, where all of them reach it: at the switch, between nodes."""
+    if nodes is None:
+        return bound_store(LOOPBACK)
+    with namespaces.inside(nodes.cluster.namespace("switch")):
+        return bound_store(nodes.cluster.address("switch"))
+
+
+def start_rank(
+    nodes: Emulated | None, config: RunConfig, rank: int, program: str, folders: Sequence[Path], store: Any
+) -> subprocess.Popen[bytes]:
+    """``nodes``: None for processes that need no node of their own."""
+    places, words = config.places, rank_words(sys.executable, program, folders)
+    own = {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(config.processes),
+        "LOCAL_RANK": str(places[:rank].count(places[rank])),  # which of the ranks on its node it is
+        "LOCAL_WORLD_SIZE": str(places.count(places[rank])),
+        "MASTER_ADDR": store.host,
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # torch's name for: the store is there, rank 0 need not make one
+    }
+    out, err = (log_file(folders[0], rank, stream) for stream in ("out", "err"))
+    with open(out, "ab") as output, open(err, "ab") as errors:
+        return start(
+            nodes.command(places[rank], words, {}) if nodes else words,
+            {**rank_environment(config), **os.environ, **own},
+            output,
+            errors,
+            at_our_end=signal.SIGKILL,
+        )
+
+
+def watch(running: Running, config: RunConfig, folder: Path, spare: int) -> Outcome:
+    """Until all have ended, or until a server is lost, or more workers than the run can spare."""
+    lost: dict[int, int] = {}
+    stopped = StoppedRanks(config.timeout)
+    while running:
+        lost |= failed(running)
+        for rank in stopped.look({rank: process.pid for rank, process in running.items()}):
+            lost[rank] = -signal.SIGSTOP
+            end_group(running.pop(rank))
+        too_many = len(lost) > spare or bool(set(lost) & set(config.server_ranks))
+        if too_many or (lost and not begun(config, folder)):
+            return Outcome(exit_codes=lost | last_failures(running, config))
+        time.sleep(POLL_SECONDS)
+    return Outcome(lost=lost)
+
+
+def failed(running: Running) -> dict[int, int]:
+    """rank -> exit code of those that have failed since the last look. Whoever has ended is not running any more."""
+    ended = [rank for rank, process in running.items() if has_ended(process)]
+    return {rank: code for rank in ended if (code := end_group(running.pop(rank)))}
+
+
+def last_failures(running: Running, config: RunConfig) -> dict[int, int]:
+    """Those of the others, which get a moment to see that one is lost and write it down."""
+    found: dict[int, int] = {}
+    until = time.monotonic() + (LAST_WORDS_BETWEEN_NODES if config.is_emulated else LAST_WORDS_SECONDS)
+    while running and time.monotonic() < until:
+        found |= failed(running)
+        time.sleep(POLL_SECONDS / 5)
+    return found
+
+
+def begun(config: RunConfig, folder: Path) -> bool:
+    """Whether every rank has found the others. Until then they would wait in vain for one that is lost."""
+    return len(starts(folder, config.processes)) == config.processes

@@ -1,121 +1,186 @@
-"""Processes started by mpiexec."""
+"""Processes started by mpiexec: of one machine, of emulated nodes, or of hosts over ssh."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from gradsync.config import RunConfig
-from gradsync.errors import InputError
+from gradsync.errors import NOT_RECORDED, InputError
+from gradsync.launch import mpi_leftovers
 from gradsync.launch.outcome import Outcome, died
 from gradsync.launch.processes import (
     PATIENCE,
     WORKER,
+    StoppedRanks,
     end_sessions,
     last_words,
+    pids_here,
     rank_environment,
+    rank_words,
     run_starter,
+    starts,
     words_of,
 )
 from gradsync.launch.reach import HostUnreachable, Ssh, reached
-from gradsync.record import rank_files, read_rows
+from gradsync.parent import signals_held
+from gradsync.record import rank_file, rank_files, rows_so_far
 
 LOG = "mpiexec.log"
 
+# Otherwise the ranks listen on every interface they find: the mpich wheel has UCX and libfabric, and takes UCX.
+LOOPBACK_ONLY = {"UCX_NET_DEVICES": "lo", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
-def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
+STOPPED = -signal.SIGSTOP  # instead of mpiexec's own exit code, when we ended it because of a rank that was stopped
+
+
+def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
-    folder = folders[0]
+    mpi_leftovers.remove()  # of runs whose command was killed outright
+    try:
+        return launch_there(config, folders, program)
+    finally:
+        with signals_held():
+            mpi_leftovers.remove()
+
+
+def launch_there(config: RunConfig, folders: Sequence[Path], program: str) -> Outcome:
+    folder, variables = folders[0], rank_environment(config)
     (folder / "logs").mkdir(exist_ok=True)
-    log, variables = folder / "logs" / LOG, rank_environment(config)
     if not (config.hosts or config.is_emulated):
-        words = command(config, folders, module)
-        return judge(config, run_starter(words, log, variables | LOOPBACK_ONLY, PATIENCE), folder)
+        return run(config, command(config, folders, program), variables | LOOPBACK_ONLY, folder)
     with reached(config) as nodes:
         try:
             nodes.send(folders)
         except HostUnreachable as error:
             return Outcome(failure=error)
-        words = command(config, folders, module, nodes.names, nodes.shell(folder / "logs"))
+        words = command(config, folders, program, nodes.names, nodes.shell(folder / "logs"))
         try:
-            code = run_starter(nodes.from_first(words), log, variables, PATIENCE)
+            return run(config, nodes.from_first(words), variables, folder)
         finally:
             nodes.fetch(folders)
-        return judge(config, code, folder)
 
 
-def judge(config: RunConfig, code: int, folder: Path) -> Outcome:
-    """What became of the run, from mpiexec's exit code and words and from what the ranks have written."""
+def run(config: RunConfig, words: Sequence[str], variables: Mapping[str, str], folder: Path) -> Outcome:
+    """mpiexec and what became of it, from its exit code and words and from what the ranks have written."""
+    stopped = StoppedRanks(config.timeout)
+    too_long: list[int] = []
+
+    def watch() -> int | None:
+        too_long.extend([] if config.hosts else stopped.look(pids_here(folder, config.processes)))
+        return STOPPED if too_long else None
+
+    try:
+        code = run_starter(words, folder / "logs" / LOG, variables, PATIENCE, watch)
+    finally:
+        if not config.hosts:
+            end_sessions(folder, config.processes)
+    if too_long:
+        return Outcome(exit_codes={too_long[0]: STOPPED})
     said = (folder / "logs" / LOG).read_text(errors="replace")
-    if code and not rank_files(folder):
-        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(said)}"))
-    if code and not config.hosts:
-        end_sessions(folder, config.processes)
-    told = any(row["kind"] == "error" for path in rank_files(folder).values() for row in read_rows(path))
-    return outcome(code, said, told)
+    return outcome(code, said, folder, config.processes)
 
 
 class MpiexecFailed(Exception):
-    """It has told why."""
+    """The message carries its own words."""
 
 
 class ProcessDied(Exception):
     """One of them: mpiexec does not say which."""
 
 
-# The mpich wheel otherwise listens on every interface it finds.
-LOOPBACK_ONLY = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+def outcome(code: int, said: str, folder: Path, processes: int) -> Outcome:
+    """mpiexec has one exit code for all ranks. Whose it is tells the rank's own record, or mpiexec where it does."""
+    if named := failed_ranks(said):  # mpiexec.gforker names them all, also where its own exit code is 0
+        return Outcome(exit_codes=named)
+    if code == 0:
+        return Outcome()
+    if not rank_files(folder) and not BLAMED.search(said):
+        return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(said)}"))
+    told = [
+        rank
+        for rank in range(processes)
+        if any(row["kind"] == "error" for row in rows_so_far(rank_file(folder, rank)))
+    ]
+    if told:
+        return Outcome(exit_codes=dict.fromkeys(told, code))
+    if blamed := BLAMED.search(said):
+        code = exit_code(int(blamed["status"]))
+        places = {(str(row["pid"]), row["node"]): rank for rank, row in starts(folder, processes).items()}
+        if (rank := places.get((blamed["pid"], blamed["node"]))) is not None:
+            return Outcome(exit_codes={rank: code})
+    return Outcome(
+        failure=ProcessDied(
+            f"{died(code).replace('the process', 'one of the processes', 1)}; mpiexec does not say which rank it was"
+        )
+    )
+
+
+# How Hydra names the first process that failed, of those it had started.
+BLAMED = re.compile(r"PID (?P<pid>\d+) RUNNING AT (?P<node>\S+)\s+=\s+EXIT CODE: (?P<status>\d+)")
+
+
+def exit_code(status: int) -> int:
+    """Of Hydra's, which has the same number for an exit code and for a signal. A rank's own exit codes are few."""
+    return status if status in (1, 2, NOT_RECORDED) or status not in SIGNALS.values() else -status
+
+
+# ``[0]2:Return code = 0, signaled with Killed``: mpiexec.gforker -exitinfo, a line for every rank if one has failed.
+EXIT_LINE = re.compile(r"^\[\d+\](\d+):Return code = (\d+)(?:, signaled with (.+))?$", re.MULTILINE)
+SIGNALS = {signal.strsignal(item): item for item in signal.Signals}
+
+
+def failed_ranks(said: str) -> dict[int, int]:
+    """rank -> exit code of those that failed by themselves, as mpiexec.gforker tells it; the others it made quit."""
+    found = {
+        int(rank): -SIGNALS.get(name.strip(), signal.SIGKILL) if name else int(code)
+        for rank, code, name in EXIT_LINE.findall(said)
+    }
+    return {rank: code for rank, code in found.items() if code not in (0, -signal.SIGQUIT)}
 
 
 def command(
     config: RunConfig,
     folders: Sequence[Path],
-    module: str = WORKER,
+    program: str = WORKER,
     hosts: Sequence[str] = (),
     shell: Sequence[str] = (),
 ) -> list[str]:
     """``hosts``: for every place of the config, where it is; ``shell``: the program that reaches them, if not ssh."""
-    worker = [config.remote_python or sys.executable, "-u", "-m", module, *(str(item.absolute()) for item in folders)]
-    mpiexec = find_mpiexec(config.mpiexec)
+    rank = rank_words(config.remote_python or sys.executable, program, [folder.absolute() for folder in folders])
     if not hosts:
-        return [*mpiexec, "-n", str(config.processes), *worker]
+        return [*find_mpiexec(config.mpiexec, one_host=True), "-n", str(config.processes), *rank]
     slots = [f"{hosts[place]}:{len(list(ranks))}" for place, ranks in groupby(config.places)]
-    return [*mpiexec, *shell, "-host", ",".join(slots), "-n", str(config.processes), *worker]
+    where = [*shell, "-host", ",".join(slots)]
+    return [*find_mpiexec(config.mpiexec), *where, "-n", str(config.processes), *rank]
 
 
-def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
+def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
     """The command that starts all of it, to be given by hand on a machine that reaches the hosts."""
     settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
     (folder / "logs").mkdir(exist_ok=True)
     shell = Ssh(config).shell(folder / "logs") if config.hosts else []
     after = f"# When it has ended: gradsync finish {shlex.quote(str(folder.absolute()))}"
-    return f"{settings} {shlex.join(command(config, [folder], module, config.hosts, shell))}\n{after}"
+    return f"{settings} {shlex.join(command(config, [folder], program, config.hosts, shell))}\n{after}"
 
 
-def find_mpiexec(asked: str | None) -> list[str]:
-    """What was asked for, else the one that came with this python's MPI, else the one on the path."""
+def find_mpiexec(asked: str | None, one_host: bool = False) -> list[str]:
+    """What was asked for, else the one that came with this python's MPI, else the one on the path.
+
+    ``one_host``: mpich's gforker, where there is one: it opens no port at all, and tells how each rank has ended.
+    Hydra, mpich's ordinary mpiexec, listens on every interface of the host.
+    """
     if asked:
         return words_of("--mpiexec", asked)
-    found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
-    if found is None:
-        raise InputError("--launcher mpi needs mpiexec: pip install 'gradsync[mpi]', or name yours with --mpiexec.")
-    return [found]
-
-
-def outcome(code: int, log: str, told: bool) -> Outcome:
-    """mpiexec has one exit code for all, and blames any process it ended. ``told``: a rank has written why."""
-    if code == 0:
-        return Outcome()
-    if told:
-        return Outcome(exit_codes={0: code})
-    killed = re.search(r"EXIT STRING: .*\(signal (\d+)\)", log)
-    return Outcome(
-        failure=ProcessDied(
-            died(-int(killed[1]) if killed else code).replace("the process", "one of the processes", 1)
-        )
-    )
+    for place in (str(Path(sys.executable).parent), None):
+        found = shutil.which("mpiexec", path=place)
+        forker = shutil.which("mpiexec.gforker", path=str(Path(found).parent)) if found and one_host else None
+        if found:
+            return [forker, "-exitinfo"] if forker else [found]
+    raise InputError("--launcher mpi needs mpiexec: pip install 'gradsync[mpi]', or name yours with --mpiexec.")

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradsync.errors import InputError
+from gradsync.errors import NOT_RECORDED, InputError, plainly, ran_out
 from gradsync.record import Row, log_file
 from gradsync.summary import first, of_kind
+from gradsync.text import printable
 
 INTERRUPTED = "Interrupted"
 LOG_LINES = 20
@@ -36,10 +37,6 @@ class Outcome:
     memory_ran_out: bool = False
     """The kernel has killed a process for lack of memory meanwhile."""
 
-    @property
-    def went_well(self) -> bool:
-        return not (self.exit_codes or self.signal or self.failure)
-
 
 def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str, Any] | None:
     """The error of the run as it goes into summary.json, or None if there was none."""
@@ -53,10 +50,13 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
             "traceback": "",
             "log": [],
         }
+    if all_recorded(outcome, ranks):
+        return None
     if outcome.failure:
-        raised = outcome.failure.__traceback__ is not None and not isinstance(outcome.failure, InputError)
+        says_all = isinstance(outcome.failure, InputError) or ran_out(outcome.failure)
+        raised = outcome.failure.__traceback__ is not None and not says_all
         trace = "".join(traceback.format_exception(outcome.failure)) if raised else ""
-        kind, message = type(outcome.failure).__name__, str(outcome.failure)
+        kind, message = type(outcome.failure).__name__, plainly(outcome.failure)
         return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
     if not outcome.exit_codes:
         return None
@@ -67,7 +67,7 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
     exit_code = outcome.exit_codes.get(rank, 1)
     row = first(ranks[rank], "error") or {
         "type": "ProcessDied",
-        "message": died(exit_code),
+        "message": died(exit_code, outcome.memory_ran_out),
         "traceback": "",
     }
     return {
@@ -78,6 +78,14 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         "log": last_lines(folder, rank),
         "out_of_memory": is_out_of_memory(row) or (exit_code == -signals.SIGKILL and outcome.memory_ran_out),
     }
+
+
+def all_recorded(outcome: Outcome, ranks: list[list[Row]]) -> bool:
+    """Every rank has its end in the record, but for those the run went on without.
+
+    That is what counts: mpiexec, srun or torchrun may still fail when the ranks have done their work.
+    """
+    return all(first(rows, "end") for rank, rows in enumerate(ranks) if rank not in outcome.lost)
 
 
 def is_out_of_memory(row: Row) -> bool:
@@ -130,7 +138,7 @@ def lost_ranks(outcome: Outcome, ranks: list[list[Row]]) -> list[dict[str, Any]]
     found = []
     for rank, exit_code in sorted(outcome.lost.items()):
         error = first(ranks[rank], "error")
-        message = f"{error['type']}: {error['message']}" if error else died(exit_code)
+        message = f"{error['type']}: {error['message']}" if error else died(exit_code, outcome.memory_ran_out)
         found.append({"rank": rank, "steps": len(of_kind(ranks[rank], "step")), "message": message})
     return found
 
@@ -147,12 +155,25 @@ def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:
     return min(errors, key=lambda rank: errors[rank]["time"]) if errors else min(exit_codes)
 
 
-def died(exit_code: int) -> str:
+# What a signal that ended a rank means, where it means something.
+HINTS = {
+    signals.SIGBUS: "a file it had mapped into memory, perhaps of the data set, has become shorter meanwhile, or "
+    "shared memory (/dev/shm) is full",
+    signals.SIGSEGV: "look at what the rank printed last, in the logs of the run folder",
+}
+
+
+def died(exit_code: int, memory_ran_out: bool = False) -> str:
+    """``memory_ran_out``: the kernel has said so."""
+    if exit_code == -signals.SIGSTOP:
+        return "the process was stopped (SIGSTOP) and did not go on within --timeout"
+    if exit_code == NOT_RECORDED:
+        return "the process could not write its record. HINT: is the disk full, or the run folder gone?"
     if exit_code >= 0:
         return f"the process ended with exit code {exit_code}"
-    name = signals.Signals(-exit_code).name
-    hint = ". HINT: the kernel kills processes when memory runs out" if name == "SIGKILL" else ""
-    return f"the process was killed by {name}{hint}"
+    killer = signals.Signals(-exit_code)
+    hint = "the kernel killed it because memory ran out" if memory_ran_out else HINTS.get(killer)
+    return f"the process was killed by {killer.name}{f'. HINT: {hint}' if hint else ''}"
 
 
 def last_lines(folder: Path, rank: int) -> list[str]:
@@ -160,6 +181,6 @@ def last_lines(folder: Path, rank: int) -> list[str]:
     lines: list[str] = []
     for stream in ("out", "err"):
         path = log_file(folder, rank, stream)
-        if path.exists():
-            lines += path.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        if path.is_file():
+            lines += printable(path.read_text(errors="replace")).splitlines()[-LOG_LINES:]
     return lines

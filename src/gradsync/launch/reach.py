@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from gradsync.cluster import lifecycle, namespaces, network
+from gradsync.cluster import lifecycle, network
 from gradsync.cluster.enter import command as on_node
 from gradsync.cluster.spec import INTERFACE, Cluster
 from gradsync.config import RunConfig, parse_injection
@@ -29,13 +28,9 @@ class Reach(Protocol):
     """The nodes of a run, from 0."""
 
     names: list[str]
-    addresses: list[str]
 
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         """What to start here for these words to run there."""
-
-    def free_port(self) -> int:
-        """On the first node."""
 
     def from_first(self, words: Sequence[str]) -> list[str]:
         """What to start here for a command that reaches the other nodes by itself."""
@@ -56,16 +51,10 @@ class Emulated:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.names = cluster.node_names
-        self.addresses = [cluster.address(node) for node in cluster.node_names]
 
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         settings = [f"{name}={value}" for name, value in environment.items()]
         return on_node(self.cluster, self.names[node], *(["env", *settings] if settings else []), *words)
-
-    def free_port(self) -> int:
-        with namespaces.inside(self.cluster.namespace(self.names[0])), socket.socket() as trial:
-            trial.bind((self.addresses[0], 0))
-            return trial.getsockname()[1]
 
     def from_first(self, words: Sequence[str]) -> list[str]:
         return self.command(0, words, {})
@@ -98,7 +87,7 @@ class Ssh:
         return [*self._ssh, "-tt", self.names[node], line]
 
     def free_port(self) -> int:
-        """Nobody has looked, but two runs at once hardly choose the same."""
+        """On the first host. Nobody has looked, but two runs at once hardly choose the same."""
         return FIRST_PORT + uuid.uuid4().int % PORTS
 
     def from_first(self, words: Sequence[str]) -> list[str]:

@@ -37,13 +37,13 @@ def check(config: RunConfig, environment: Mapping[str, str] = os.environ) -> Non
         check_allocation(config, environment)
 
 
-def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
+def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, Slurm ends the others."""
     folders = [with_logs(folder) for folder in folders]
     if "SLURM_JOB_ID" in os.environ:
-        return run_step(config, folders, module)
+        return run_step(config, folders, program)
     with signals_held():  # a job whose number we never learn could not be cancelled
-        done = ask("sbatch", "--parsable", text=job_script(config, folders, module))
+        done = ask("sbatch", "--parsable", text=job_script(config, folders, program))
     if done.returncode:
         words = "; ".join(line.removeprefix("sbatch: error: ") for line in done.stderr.splitlines())
         return Outcome(failure=JobRefused(f"Slurm refuses the job: {words or 'it does not say why'}"))
@@ -60,11 +60,11 @@ class JobRefused(Exception):
     """sbatch has told why."""
 
 
-def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
+def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
     """What --print shows: the script for sbatch."""
     folder = with_logs(folder)
     after = f"\n# When the job has ended: gradsync finish {shlex.quote(str(folder))}\n"
-    return job_script(config, [folder], module) + after
+    return job_script(config, [folder], program) + after
 
 
 def with_logs(folder: Path) -> Path:
@@ -73,8 +73,8 @@ def with_logs(folder: Path) -> Path:
     return folder.resolve()
 
 
-def job_script(config: RunConfig, folders: Sequence[Path], module: str) -> str:
-    return script(config, folders, module, rank_environment(config), Path.cwd())
+def job_script(config: RunConfig, folders: Sequence[Path], program: str) -> str:
+    return script(config, folders, program, rank_environment(config), Path.cwd())
 
 
 def follow(job: str) -> str:
@@ -122,8 +122,8 @@ def ask(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str
         return subprocess.CompletedProcess(words, 1, "", f"no answer in {ANSWER_SECONDS} s")
 
 
-def run_step(config: RunConfig, folders: Sequence[Path], module: str) -> Outcome:
+def run_step(config: RunConfig, folders: Sequence[Path], program: str) -> Outcome:
     """Inside an allocation srun is enough, and stays until its tasks have ended."""
-    words = srun(config, folders, module, step_options(config))
+    words = srun(config, folders, program, step_options(config))
     code = run_starter(words, folders[0] / "logs" / LOG, rank_environment(config), GONE_SECONDS)
     return outcome(os.environ["SLURM_JOB_ID"], "FAILED" if code else "COMPLETED", folders, config.processes)

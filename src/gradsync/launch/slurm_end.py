@@ -11,7 +11,7 @@ from pathlib import Path
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import last_words
 from gradsync.launch.slurm_script import LOG
-from gradsync.record import rank_file, rank_files, read_rows
+from gradsync.record import rank_file, rank_files, rows_so_far
 from gradsync.values import counted
 
 ENDS = {
@@ -89,7 +89,7 @@ def left_no_record(job: str, ranks: Sequence[int]) -> str:
 
 def steps_done(folder: Path) -> int:
     """Of the rank that has done the most."""
-    counts = (sum(row["kind"] == "step" for row in read_rows(path)) for path in rank_files(folder).values())
+    counts = (sum(row["kind"] == "step" for row in rows_so_far(path)) for path in rank_files(folder).values())
     return max(counts, default=0)
 
 
@@ -104,7 +104,7 @@ def unended(folder: Path, processes: int) -> list[int]:
 
 
 def has_ended(path: Path) -> bool:
-    return any(row["kind"] == "end" for row in read_rows(path))
+    return any(row["kind"] == "end" for row in rows_so_far(path))
 
 
 def cancelled(log: str) -> str | None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from gradsync.config import ONE_PROCESS, RunConfig
 from gradsync.errors import InputError
+from gradsync.launch.processes import rank_words
 from gradsync.record import rank_file
+from gradsync.values import one_line
 
 LOG = "slurm.log"
 
@@ -20,17 +22,20 @@ OURS = ("ntasks", "cpus-per-task", "job-name", "chdir", "output")
 
 
 def script(
-    config: RunConfig, folders: Sequence[Path], module: str, environment: Mapping[str, str], start_in: Path
+    config: RunConfig, folders: Sequence[Path], program: str, environment: Mapping[str, str], start_in: Path
 ) -> str:
     """The whole sbatch script. The folders are absolute: it can be submitted from anywhere."""
     first = folders[0]
     options = [
-        f"--job-name=gradsync-{first.name}",
+        f"--job-name=gradsync-{re.sub(r'[^A-Za-z0-9._-]+', '-', first.name)}",
         *job_options(config),
         "--no-requeue",  # ranks would write a second record behind the first
         f"--chdir={start_in}",
         f"--output={str(first / 'logs' / LOG).replace('%', '%%')}",
     ]
+    command = srun(config, folders, program)
+    for words in (*options, *command):  # behind a line break a comment of sbatch would become a command
+        one_line("what Slurm is to be told", words)
     record = shlex.quote(str(rank_file(first, 0)))
     return "\n".join(
         [
@@ -40,7 +45,7 @@ def script(
             *(f'export {name}="${{{name}:-{value}}}"' for name, value in environment.items()),
             f'if [ -e {record} ]; then echo "this run has been made already" >&2; exit 1; fi',
             "",
-            shlex.join(srun(config, folders, module)),
+            shlex.join(command),
             "",
         ]
     )
@@ -76,12 +81,12 @@ def nodes_needed(config: RunConfig) -> int:
     return ceil(config.processes / tasks_on_a_node(config))
 
 
-def srun(config: RunConfig, folders: Sequence[Path], module: str, options: Sequence[str] = ()) -> list[str]:
+def srun(config: RunConfig, folders: Sequence[Path], program: str, options: Sequence[str] = ()) -> list[str]:
     """In a batch script it takes over the options of the job, all but --cpus-per-task (since Slurm 22.05)."""
     options = options or [f"--cpus-per-task={config.threads}"]
     mpi = ["--mpi=pmi2"] if config.transport == "mpi" else []
-    worker = [config.remote_python or sys.executable, "-u", "-m", module, *map(str, folders)]
-    return ["srun", "--kill-on-bad-exit=1", *options, *mpi, *worker]
+    rank = rank_words(config.remote_python or sys.executable, program, folders)
+    return ["srun", "--kill-on-bad-exit=1", *options, *mpi, *rank]
 
 
 def check_options(config: RunConfig) -> None:

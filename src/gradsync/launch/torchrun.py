@@ -1,4 +1,4 @@
-"""One torchrun on every node, each with the ranks of its node: on emulated nodes, or on hosts over ssh."""
+"""One torchrun on every host, each with the ranks of its host, started over ssh."""
 
 from __future__ import annotations
 
@@ -14,49 +14,67 @@ from pathlib import Path
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import WORKER, end_sessions, last_words, rank_environment, stop_all
-from gradsync.launch.reach import HostUnreachable, Reach, Ssh, reached
+from gradsync.launch.processes import (
+    POLL_SECONDS,
+    SHUTDOWN_SECONDS,
+    WORKER,
+    last_words,
+    rank_environment,
+    rank_words,
+    start,
+    stop_all,
+)
+from gradsync.launch.reach import HostUnreachable, Ssh
+from gradsync.parent import signals_held
 
-POLL_SECONDS = 0.1
 LAST_WORDS_SECONDS = 5.0  # for the others to see that one is lost, and write it down
 
 # How torchrun reports a rank that failed by itself.
 FAILURE = re.compile(r"rank\s+: (\d+) .*?exitcode\s+: (-?\d+)", re.DOTALL)
 
 
-def launch(config: RunConfig, folders: Sequence[Path], module: str = WORKER) -> Outcome:
+def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
     """Start the agents and wait. If one fails, the others are ended."""
-    folder = folders[0]
+    folder, hosts = folders[0], Ssh(config)
     (folder / "logs").mkdir(exist_ok=True)
-    with reached(config) as nodes:
-        try:
-            nodes.send(folders)
-        except HostUnreachable as error:
-            return Outcome(failure=error)
-        try:
-            exit_codes = run_agents(commands(config, nodes, folders, module), folder)
-        finally:
-            nodes.fetch(folders)
-        if not any(exit_codes):
-            return Outcome()
-        if config.is_emulated:
-            end_sessions(folder, config.processes)
-        return outcome(nodes.names, exit_codes, [agent_log(folder, node) for node in range(len(exit_codes))])
+    try:
+        hosts.send(folders)
+    except HostUnreachable as error:
+        return Outcome(failure=error)
+    try:
+        exit_codes = run_agents(commands(config, hosts, folders, program), folder)
+    finally:
+        hosts.fetch(folders)
+    if not any(exit_codes):
+        return Outcome()
+    return outcome(hosts.names, exit_codes, [agent_log(folder, host) for host in range(len(exit_codes))])
 
 
 class AgentFailed(Exception):
     """It has told why."""
 
 
-def commands(config: RunConfig, nodes: Reach, folders: Sequence[Path], module: str) -> list[list[str]]:
-    """What to start here for every node that has a rank."""
-    meeting = f"--master-addr={nodes.addresses[0]}", f"--master-port={nodes.free_port()}"
-    environment = {name: os.environ.get(name, value) for name, value in rank_environment(config).items()}
-    torchrun = [config.remote_python or sys.executable, "-u", "-m", "torch.distributed.run"]
-    program = ["-m", module, *(str(folder.absolute()) for folder in folders)]
+def commands(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
+    """What to start here for every host that has a rank."""
+    environment = {name: os.environ.get(name, value) for name, value in agent_environment(config).items()}
     return [
-        nodes.command(node, [*torchrun, *options, *meeting, *program], environment)
-        for node, options in enumerate(agent_options(config.places))
+        hosts.command(host, words, environment)
+        for host, words in enumerate(agent_words(config, hosts, folders, program))
+    ]
+
+
+def agent_environment(config: RunConfig) -> dict[str, str]:
+    return rank_environment(config) | {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN_SECONDS)}
+
+
+def agent_words(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
+    """For every host the command that is torchrun there."""
+    python = config.remote_python or sys.executable
+    meeting = f"--master-addr={hosts.addresses[0]}", f"--master-port={hosts.free_port()}"
+    rank = rank_words(python, program, [folder.absolute() for folder in folders])[2:]
+    return [
+        [python, "-u", "-m", "gradsync.launch.agent", *options, *meeting, *rank]
+        for options in agent_options(config.places)
     ]
 
 
@@ -74,18 +92,16 @@ def agent_options(places: Sequence[int]) -> list[list[str]]:
     ]
 
 
-def text(config: RunConfig, folder: Path, module: str = WORKER) -> str:
+def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
     """The commands for every host, to be given there by hand, all at about the same time."""
-    nodes = Ssh(config)
-    meeting = [f"--master-addr={nodes.addresses[0]}", f"--master-port={nodes.free_port()}"]
-    program = ["-m", module, str(folder.absolute())]
-    settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
+    hosts = Ssh(config)
+    settings = " ".join(f"{name}={value}" for name, value in agent_environment(config).items())
     lines = []
-    for name, options in zip(nodes.names, agent_options(config.places), strict=False):
-        lines += [f"# on {name}:", f"{settings} {shlex.join(['torchrun', *options, *meeting, *program])}"]
+    for name, words in zip(hosts.names, agent_words(config, hosts, [folder], program), strict=False):
+        lines += [f"# on {name}:", f"{settings} {shlex.join(words)}"]
     after = [
         "# The folder must be the same on every host. When all have ended:",
-        f"gradsync finish {shlex.quote(program[2])}",
+        f"gradsync finish {shlex.quote(str(folder.absolute()))}",
     ]
     return "\n".join([*lines, *after])
 
@@ -101,13 +117,7 @@ def run_agents(commands: Sequence[Sequence[str]], folder: Path) -> list[int]:
     try:
         for node, words in enumerate(commands):
             with open(agent_log(folder, node), "wb") as output:
-                running[node] = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C reaches us only, and we tell them
-                )
+                running[node] = start(words, os.environ, output)
         deadline = None
         while running and (deadline is None or time.monotonic() < deadline):
             for node in [node for node, process in running.items() if process.poll() is not None]:
@@ -116,7 +126,8 @@ def run_agents(commands: Sequence[Sequence[str]], folder: Path) -> list[int]:
                 deadline = time.monotonic() + LAST_WORDS_SECONDS
             time.sleep(POLL_SECONDS)
     finally:
-        stop_all(running.values())
+        with signals_held():
+            stop_all(running.values())
     return exit_codes
 
 

@@ -24,7 +24,7 @@ def figures(rows: list[Row]) -> dict[str, Any]:
         "clock": [{name: row[name] for name in ("time", "offset", "bound")} for row in clocks],
     }
     if host and "gpu_peak_memory_bytes" in host[-1]:
-        used = [row["gpu_utilization"] for row in host if row["gpu_utilization"] is not None]
+        used = [value for row in host if (value := row.get("gpu_utilization")) is not None]
         found["gpu_peak_memory_bytes"] = host[-1]["gpu_peak_memory_bytes"]
         found["gpu_utilization"] = sum(used) / len(used) if used else None
     return found
@@ -33,18 +33,21 @@ def figures(rows: list[Row]) -> dict[str, Any]:
 def network(rows: list[Row], host: list[Row]) -> dict[str, Any] | None:
     """What the kernel counted from the first step to the last, beside the closed form of the strategy."""
     start = next((row for row in rows if row["kind"] == "start"), {})
-    if len(host) < 2 or host[0]["sent_bytes"] is None:
+    if len(host) < 2 or any(row[name] is None for row in (host[0], host[-1]) for name in NETWORK):
         return None
     # A rank that was killed has no last sample: only the steps before the last one it has are in the count.
     unit = "push" if start.get("role") == "server" else "step"
-    steps = sum(row["kind"] == unit and row["begin"] + row["seconds"] <= host[-1]["time"] for row in rows)
+    ends = [row["begin"] + row["seconds"] for row in rows if row["kind"] == unit and "begin" in row]
+    steps = sum(end <= host[-1]["time"] for end in ends)
     counted = {name: host[-1][name] - host[0][name] for name in NETWORK}
+    if min(counted.values()) < 0:  # it was not one counter
+        return None
     per_step = start.get("wire_bytes")
     expected = {name: each * steps for name, each in zip(NETWORK, per_step, strict=True)} if per_step else None
     return {
         **counted,
         "steps": steps,
-        "source": start["network_source"],
+        "source": start.get("network_source") or "",
         "closed_form": expected,
         "overhead_percent": overhead(sum(counted.values()), sum(expected.values())) if expected else None,
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from gradsync.meter.ledger import OWN_PARTS, Interval, Step, covered, ledgers
 
@@ -37,6 +38,11 @@ class Straggler:
             f"rank {self.rank} arrives last in {self.late_steps} of {self.steps} steps, "
             f"by {self.seconds * 1e3:.0f} ms; cause: {self.cause}"
         )
+
+
+def recorded(found: dict[str, Any]) -> Straggler:
+    """The one in a summary."""
+    return Straggler(**{item.name: found[item.name] for item in fields(Straggler)})
 
 
 def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:

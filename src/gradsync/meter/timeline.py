@@ -29,7 +29,7 @@ class Timeline:
         elif row["kind"] == "step" and "phases" in row:
             ranks = self._open[row["step"]]
             ranks[rank] = read_step(row, self.offset(rank, row["begin"]))
-            if len(ranks) == self.ranks:
+            if self.ranks and len(ranks) >= self.ranks and all(rank in ranks for rank in range(self.ranks)):
                 del self._open[row["step"]]
                 return [ranks[rank] for rank in range(self.ranks)]
         return None
@@ -54,12 +54,11 @@ def interpolate(clocks: Sequence[Row], time: float) -> float:
 def timeline_of(ranks: list[list[Row]]) -> Timeline:
     """Of a run that has ended: it knows all clocks before the first step."""
     timeline = Timeline()
+    timeline.ranks = len(ranks)
     for rank, rows in enumerate(ranks):
         for row in rows:
             if row["kind"] in ("start", "clock"):
                 timeline.add(rank, row)
-    if timeline.ranks is None:
-        timeline.ranks = len(ranks)
     return timeline
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from gradsync.config import RunConfig
-from gradsync.errors import unknown
-from gradsync.record import Run, rank_rows
+from gradsync.errors import InputError, unknown
+from gradsync.record import CONFIG_FILE, DamagedRecord, Run, rank_rows, settings
 from gradsync.report.tables import NOTHING
+from gradsync.study.place import place_of
 from gradsync.summary import LAST, summarize
 
 SAME_WORK = ("model", "norm", "data", "batch_size", "precision")  # runs that differ in these have no speed-up
@@ -31,9 +32,11 @@ def line(run: Run) -> Line:
 
 
 def figures_so_far(run: Run) -> dict[str, Any]:
-    """What an unfinished run has written, summed up. Settings this version does not know are left aside."""
-    known = {item.name for item in fields(RunConfig)}
-    config = RunConfig(**{name: value for name, value in run.config.items() if name in known}).resolved()
+    """What an unfinished run has written, summed up."""
+    try:
+        config = settings(run.config, RunConfig).resolved()
+    except InputError as error:
+        raise DamagedRecord(run.folder, f"{CONFIG_FILE}: {error}") from None
     return summarize(config, rank_rows(run.folder, config.processes, stamps_until=LAST), None, 0.0)
 
 
@@ -61,7 +64,7 @@ def seconds_text(figures: dict[str, Any]) -> str:
 
 
 def speed_up(item: Line, lines: Sequence[Line]) -> float | None:
-    """Seconds per step of the local run doing the same work, over this run's."""
+    """Seconds per step of the local run doing the same work on the same kind of place, over this run's."""
     here = lines.index(item)
     nearest = [*lines[here::-1], *lines[here:]]  # of several, the one just before: that of the same comparison
     base = next((other for other in nearest if is_base(other, item)), None)
@@ -71,7 +74,7 @@ def speed_up(item: Line, lines: Sequence[Line]) -> float | None:
 
 def is_base(base: Line, item: Line) -> bool:
     done = base.run.status == "completed" and base.figures["strategy"] == "local"
-    same = base.setting == item.setting and base.figures["device"] == item.figures["device"]
+    same = base.setting == item.setting and place_of(base.figures) == place_of(item.figures)
     return done and same and bool(base.figures["seconds_per_step"])
 
 

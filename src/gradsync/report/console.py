@@ -13,4 +13,11 @@ def make_console(json: bool) -> Console:
     stream = sys.stderr if json else sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
-    return Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, soft_wrap=False, highlight=False)
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else PIPE_WIDTH,
+        soft_wrap=False,
+        highlight=False,
+        markup=False,  # what is printed are names and sentences: a bracket in a model's name is a bracket
+        emoji=False,
+    )

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gradsync.exhibit import Column, Document, Section, Spread, Table, Value
-from gradsync.meter.ledger import PARTS
+from gradsync.meter.ledger import HIDDEN, PARTS
 from gradsync.record import Run, rank_file, read_rows
 from gradsync.report.collect import Found, Shown, shown
 from gradsync.report.columns import projected
 from gradsync.report.findings import findings, speed_up
-from gradsync.report.ledger import hidden
 from gradsync.report.pictures import (
     MOST_LINES,
     accuracy_curves,
@@ -25,6 +24,8 @@ from gradsync.report.summary import failure_text, host_limits, lost_texts
 from gradsync.study import scaling
 from gradsync.study.cases import accuracy, cases, epoch_seconds, test_loss, train_loss
 from gradsync.study.over_time import network
+from gradsync.study.place import place_of
+from gradsync.text import printable
 from gradsync.values import counted
 from gradsync.version import __version__
 
@@ -92,18 +93,13 @@ def scaled(items: Sequence[Shown]) -> Iterator[Section]:
         for case in found:
             if scaling.mode_of(case) == mode:
                 batch = case.figures["batch_size"] if mode == "strong" else case.setting["batch_per_worker"]
-                shared = [case.figures[name] for name in ("model", "data", "norm", "precision", "device")]
-                key = (*shared, *node_shape(case.figures), batch)
+                shared = [case.figures[name] for name in ("model", "data", "norm", "precision")]
+                bandwidth = (case.figures["cluster"] or {}).get("bandwidth")
+                key = (*shared, *place_of(case.figures), bandwidth, batch)
                 groups.setdefault(key, []).append(case)
         for group in groups.values():
             if any(map(scaling.is_base, group)) and len({case.figures["world_size"] for case in group}) > 1:
                 yield scaling.section(mode, group)
-
-
-def node_shape(figures: dict[str, Any]) -> tuple[Any, ...]:
-    """What one node has: a speed-up is against the same."""
-    cluster = figures.get("cluster") or {}
-    return cluster.get("cpus"), cluster.get("bandwidth")
 
 
 def runs_table(items: Sequence[Shown]) -> Table:
@@ -168,7 +164,7 @@ def parts_table(items: Sequence[Shown]) -> Table:
     for item in items:
         if item.measured:
             parts = [item.figures["ledger"][part] * 1e3 for part in PARTS]
-            rows.append([item.name, *parts, sum(parts), hidden(item.figures) * 1e3])
+            rows.append([item.name, *parts, sum(parts), item.figures[HIDDEN] * 1e3])
     return Table("The ledger: parts of a step", columns, rows, ["hidden: communication behind computing."])
 
 
@@ -187,7 +183,7 @@ def commands(found: Found) -> str:
         for run in found.runs
         if run.folder not in of_studies
     ]
-    return "\n".join([*(each.command for each in found.studies), *single])
+    return printable("\n".join([*(each.command for each in found.studies), *single]))
 
 
 def environment(items: Sequence[Shown]) -> Table | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 from gradsync.exhibit import Section, Table
@@ -24,10 +23,10 @@ def draw(section: Section, console: Console) -> None:
 def drawn(table: Table) -> RichTable:
     """Numbers to the right, text to the left; a column without any value is left out."""
     shown = cells(table)
-    found = plain_table(table.title, escape(" ".join(table.notes)))
+    found = plain_table(table.title, " ".join(table.notes))
     for column, is_text in zip(shown.columns, shown.is_text, strict=True):
         heading = f"{column.name}\n{column.unit}" if column.unit else column.name
-        found.add_column(escape(heading), justify="left" if is_text else "right", overflow="fold")
+        found.add_column(heading, justify="left" if is_text else "right", overflow="fold")
     for row in shown.rows:
-        found.add_row(*map(escape, row))
+        found.add_row(*row)
     return found

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gradsync.errors import InputError, unknown
 from gradsync.exhibit import Chart, Document, Table, slug
 from gradsync.record import strict_json
 from gradsync.report.names import unique
+from gradsync.writing import is_own_file, write_whole
 
 
 def write(document: Document, path: Path, form: str) -> list[Path]:
@@ -33,13 +34,13 @@ def write(document: Document, path: Path, form: str) -> list[Path]:
 def write_html(document: Document, path: Path) -> list[Path]:
     from gradsync.report.page import page
 
-    return [put(path, page(document))]
+    return [write_whole(path, page(document))]
 
 
 def write_json(document: Document, path: Path) -> list[Path]:
     from gradsync.report.plain_data import plain
 
-    return [put(path, strict_json(plain(document), indent=2) + "\n")]
+    return [write_whole(path, strict_json(plain(document), indent=2) + "\n")]
 
 
 def write_csv(document: Document, path: Path) -> list[Path]:
@@ -48,21 +49,25 @@ def write_csv(document: Document, path: Path) -> list[Path]:
     path.mkdir(exist_ok=True)
     tables = [item for item in document.exhibits if isinstance(item, Table)]
     tables += [document.environment] if document.environment else []
-    return [put(path / f"{name}.csv", csv_text(table)) for name, table in zip(named(tables), tables, strict=True)]
+    return [
+        write_whole(path / f"{name}.csv", csv_text(table)) for name, table in zip(named(tables), tables, strict=True)
+    ]
 
 
 def write_markdown(document: Document, path: Path) -> list[Path]:
     from gradsync.report.markdown import markdown
 
+    document = as_it_fits(document, path)
     pictures = draw(charts_of(document), charts_folder(path), "svg")
-    return [put(path, markdown(document, beside(pictures))), *pictures]
+    return [write_whole(path, markdown(document, beside(pictures))), *pictures]
 
 
 def write_latex(document: Document, path: Path) -> list[Path]:
     from gradsync.report.latex import latex
 
+    document = as_it_fits(document, path)
     pictures = draw(charts_of(document), charts_folder(path), "png")
-    return [put(path, latex(document, beside(pictures))), *pictures]
+    return [write_whole(path, latex(document, beside(pictures))), *pictures]
 
 
 def write_svg(document: Document, path: Path) -> list[Path]:
@@ -92,8 +97,18 @@ def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:
     if charts:
         folder.mkdir(exist_ok=True)
     return [
-        put(folder / f"{name}.{form}", image(chart, form)) for name, chart in zip(named(charts), charts, strict=True)
+        write_whole(folder / f"{name}.{form}", image(chart, form))
+        for name, chart in zip(named(charts), charts, strict=True)
     ]
+
+
+def as_it_fits(document: Document, path: Path) -> Document:
+    """Without its charts where there is no place beside it for their folder: in a pipe, or a device."""
+    if is_own_file(path):
+        return document
+    tables = [[item for item in section.exhibits if isinstance(item, Table)] for section in document.sections]
+    sections = [replace(section, exhibits=kept) for section, kept in zip(document.sections, tables, strict=True)]
+    return replace(document, sections=sections)
 
 
 def charts_of(document: Document) -> list[Chart]:
@@ -111,11 +126,3 @@ def beside(pictures: Sequence[Path]) -> list[str]:
 
 def named(exhibits: Sequence[Table | Chart]) -> list[str]:
     return unique(slug(exhibit.title) or "exhibit" for exhibit in exhibits)
-
-
-def put(path: Path, content: str | bytes) -> Path:
-    """Written aside, then moved: a reader sees the whole file or none."""
-    aside = path.with_name(path.name + ".part")
-    aside.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(aside, path)
-    return path

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gradsync.meter.ledger import PARTS
-from gradsync.meter.stragglers import Straggler
+from gradsync.meter.ledger import HIDDEN, PARTS
+from gradsync.meter.stragglers import recorded
 from gradsync.report import columns
 from gradsync.report.collect import Shown
-from gradsync.report.ledger import hidden
 from gradsync.values import counted
 
 COMPUTING = ("forward", "backward")
@@ -67,7 +66,7 @@ def spent(items: Sequence[Shown]) -> Iterator[str]:
         for name, value in sorted(parts.items(), key=lambda pair: -pair[1])
         if value / whole >= WORTH_A_WORD
     ]
-    behind = hidden(item.figures) / whole
+    behind = item.figures[HIDDEN] / whole
     beside = f"; communication worth {behind:.0%} of it is hidden behind computing" if behind >= WORTH_A_WORD else ""
     yield f"A step of {item.name} is {', '.join(told)}{beside}."
 
@@ -85,7 +84,7 @@ NAMES = {
 def waiting(items: Sequence[Shown]) -> Iterator[str]:
     for item in items:
         if item.figures.get("straggler"):
-            yield f"{item.name}: {Straggler(**item.figures['straggler'])}."
+            yield f"{item.name}: {recorded(item.figures['straggler'])}."
 
 
 def uneven(items: Sequence[Shown]) -> Iterator[str]:

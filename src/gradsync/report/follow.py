@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from gradsync.record import Row, rank_files
+from gradsync.record.rows import decode, shapes_in
+from gradsync.record.shape import Wrong
 
 POLL_SECONDS = 0.25  # often enough for the eye, rare enough not to be felt by the training
 
@@ -28,17 +29,23 @@ class Follower:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._shapes = shapes_in(path.parent)
         self._offset = 0
 
     def new_rows(self) -> list[Row]:
-        if not self._path.exists():
+        """What is damaged is not shown; whoever writes the summary tells of it."""
+        if not self._path.is_file():
             return []
         with open(self._path, "rb") as file:
             file.seek(self._offset)
             data = file.read()
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
+        rows = []
+        for line in whole.split(b"\n")[:-1]:
+            with suppress(Wrong):
+                rows.append(decode(line, self._shapes))
+        return rows
 
 
 @contextmanager

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from gradsync.meter.ledger import HIDDEN, PARTS
-from gradsync.meter.stragglers import Straggler
+from gradsync.meter.stragglers import recorded
 from gradsync.record import Run
 from gradsync.report.columns import line, strategy_name
 from gradsync.report.tables import NOTHING, plain_table
@@ -54,13 +53,8 @@ def time_table(items: Sequence[Named], title: str) -> Group:
     ledgers = [(name, figures["ledger"]) for name, figures in items]
     for name, figures in items:
         parts = [figures["ledger"][part] for part in PARTS]
-        table.add_row(escape(name), *map(milliseconds, [*parts, sum(parts), hidden(figures)]))
+        table.add_row(name, *map(milliseconds, [*parts, sum(parts), figures[HIDDEN]]))
     return Group(table, Text(), bars(ledgers), legend())
-
-
-def hidden(figures: dict[str, Any]) -> float:
-    """A summary of schema 2 has it inside the ledger."""
-    return figures[HIDDEN] if HIDDEN in figures else figures["ledger"][HIDDEN]
 
 
 def milliseconds(seconds: float) -> str:
@@ -69,12 +63,13 @@ def milliseconds(seconds: float) -> str:
 
 
 def bars(items: Sequence[Named]) -> Text:
-    longest = max(sum(ledger[part] for part in PARTS) for _, ledger in items)
+    drawn = [[max(0.0, ledger[part]) for part in PARTS] for _, ledger in items]  # rounding may leave one below 0
+    longest = max(map(sum, drawn)) or 1.0
     width = max(len(name) for name, _ in items)
     text = Text()
-    for name, ledger in items:
+    for (name, _), parts in zip(items, drawn, strict=True):
         text.append(f" {name:<{width}} ")
-        for part, count in zip(PARTS, cells([ledger[part] / longest * BAR for part in PARTS]), strict=True):
+        for part, count in zip(PARTS, cells([seconds / longest * BAR for seconds in parts]), strict=True):
             letter, colour = LOOK[part]
             text.append(letter * count, style=f"{colour} reverse")
         text.append("\n")
@@ -125,7 +120,7 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
         steps = network.get("steps", 0)
         closed_form = network.get("closed_form") or {}
         table.add_row(
-            escape(name),
+            name,
             *(megabytes(payload_kinds(rank).get(kind), rank["steps"]) for kind in kinds),
             megabytes(network.get("sent_bytes"), steps),
             megabytes(network.get("received_bytes"), steps),
@@ -141,7 +136,8 @@ def host_table(items: Sequence[Named], heading: str = "") -> Table:
 
 def payload_kinds(rank: dict[str, Any], when: str = "kinds") -> dict[str, int]:
     """Bytes of payload by kind, handed in or taken out by this rank, whichever is more."""
-    return {kind: max(both.values()) for kind, both in ((rank["payload"] or {}).get(when) or {}).items()}
+    found = (rank["payload"] or {}).get(when) or {}
+    return {kind: max(both["sent_bytes"], both["received_bytes"]) for kind, both in found.items()}
 
 
 def per_push(items: Sequence[Named]) -> str:
@@ -233,4 +229,4 @@ def by_rank(figures: dict[str, Any]) -> Group:
 
 
 def note(figures: dict[str, Any]) -> Text:
-    return Text(f"\n{figures['strategy']}: {Straggler(**figures['straggler'])}.")
+    return Text(f"\n{figures['strategy']}: {recorded(figures['straggler'])}.")

@@ -6,11 +6,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from gradsync.exhibit import Axis, Chart
-from gradsync.meter.ledger import PARTS, Step, arrival, last_arrivals, part_of
+from gradsync.meter.ledger import HIDDEN, PARTS, Step, arrival, last_arrivals, part_of
 from gradsync.meter.timeline import whole_steps
 from gradsync.record import Row, rank_file, rank_rows, read_rows
 from gradsync.report.collect import Shown
-from gradsync.report.ledger import hidden
 from gradsync.summary import FIRST, LAST
 
 Mark = dict[str, str | int | float | None]
@@ -46,7 +45,7 @@ def computing(items: Sequence[Shown]) -> list[Chart]:
             "compute": sum(ledger[name] for name in ("copy", "forward", "backward", "optimizer")),
             "communication": ledger["wait"] + ledger["wire"],
             "other": ledger["data"] + ledger["other"],
-            "hidden communication": hidden(item.figures),
+            "hidden communication": item.figures[HIDDEN],
         }
         rows += [{"run": item.name, "part": part, "ms": value * 1e3} for part, value in parts.items()]
     if not rows:
@@ -92,6 +91,7 @@ def accuracy_curves(items: Sequence[Shown]) -> list[Chart]:
                 "run": item.name,
             }
             for epoch, each in sorted(tests.items())
+            if sum(row["count"] for row in each)
         ]
     if len({row["epoch"] for row in rows}) < 2:
         return []

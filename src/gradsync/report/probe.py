@@ -74,9 +74,9 @@ def fits_table(fits: list[Figures]) -> Table:
 def probe_line(run: Run) -> str:
     """For a list of runs: that this one is no run, and how to see it."""
     if not run.summary:
-        return f"{run.folder}: a collective benchmark, {run.status}."
+        return f"{run.name}: a collective benchmark, {run.status}."
     who = f"{counted(run.summary['world_size'], 'worker')} over {', '.join(run.summary['transports'])}"
-    return f"{run.folder}: a collective benchmark of {who}, {run.status}: gradsync show {run.folder}"
+    return f"{run.name}: a collective benchmark of {who}, {run.status}: gradsync show {run.name}"
 
 
 def size_text(count: int) -> str:

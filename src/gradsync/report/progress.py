@@ -236,6 +236,7 @@ class WatchPoints:
     @contextmanager
     def __call__(self, folder: Path) -> Iterator[None]:
         self._done = 0
+        self._transport = ""
         self._progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
         self._task = self._progress.add_task("starting", total=self._points, facts="")
         with ExitStack() as stack:

@@ -59,6 +59,7 @@ class WatchStudy:
         self._folders: list[Path] = []
         self._own = 0.0  # of the run under way
         self._whole = 0.0
+        self._steps = 0
         self._begin = time.monotonic()
 
     def __enter__(self) -> WatchStudy:
@@ -86,7 +87,7 @@ class WatchStudy:
             return
         if row["kind"] == "start":
             self._begin_run(row)
-        elif row["kind"] == "step":
+        elif row["kind"] == "step" and self._steps:
             share = START / self._whole if self._whole else 0.0
             self._own = self._whole * (share + (1 - share) * row["step"] / self._steps)
             self._draw(f"step {row['step']}/{self._steps}")

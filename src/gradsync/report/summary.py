@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from gradsync.record import Run
@@ -30,8 +29,8 @@ def runs_table(runs: list[Run], width: int = 160, columns: Sequence[str] = ()) -
 
     for item, setting in zip(lines, settings, strict=True):
         table.add_row(
-            escape(strategy_name(item.figures)),
-            *(escape(str(setting[name])) for name in differing),
+            strategy_name(item.figures),
+            *(str(setting[name]) for name in differing),
             *([] if all_completed else [item.run.status]),
             *(text(item, lines) for _, text in chosen),
         )
@@ -67,13 +66,13 @@ def caption(lines: list[Line], columns: Sequence[str]) -> str:
 def failure_text(run: Run) -> str:
     """What went wrong, where, and the last words of the rank it happened on."""
     if run.status == "unfinished":
-        return f"{run.folder}: unfinished: it is still running, or was killed before it could write its summary."
+        return f"{run.name}: unfinished: it is still running, or was killed before it could write its summary."
     assert run.summary
     error = run.summary["error"]
     servers = {server["rank"] for server in run.summary.get("servers") or []}
     role = ", a parameter server" if error["rank"] in servers else ""
     where = f" on rank {error['rank']}{role}" if error["rank"] is not None else ""
-    text = f"{run.folder}: failed{where}: {error['type']}: {error['message']}"
+    text = f"{run.name}: failed{where}: {error['type']}: {error['message']}"
     detail = error["traceback"].rstrip() or "\n".join(error["log"])
     return text + (f"\n{detail}" if detail and detail not in text else "")
 
@@ -81,7 +80,7 @@ def failure_text(run: Run) -> str:
 def lost_texts(run: Run) -> list[str]:
     """The workers a run went on without."""
     return [
-        f"{run.folder}: worker {item['rank']} was lost after {item['steps']} steps ({item['message']}); "
+        f"{run.name}: worker {item['rank']} was lost after {item['steps']} steps ({item['message']}); "
         "the others went on."
         for item in (run.summary or {}).get("lost", [])
     ]
@@ -98,6 +97,6 @@ def host_limits(run: Run) -> list[str]:
         return []
     each = ", ".join(f"{node} {delay:.0f} %" for node, delay in sorted(short.items()))
     return [
-        f"{run.folder}: ready but not running for lack of a core: {each} of the time. This result is limited by the "
+        f"{run.name}: ready but not running for lack of a core: {each} of the time. This result is limited by the "
         "host's cores, not by the network alone."
     ]

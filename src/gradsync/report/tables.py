@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich import box
-from rich.markup import escape
 from rich.padding import PaddingDimensions
 from rich.table import Table
 
@@ -15,7 +14,7 @@ def plain_table(title: str, caption: str | None = None, padding: PaddingDimensio
     """A line below the headings and no others. Not narrower than its title, which would be broken."""
     return Table(
         min_width=min(len(title), WIDEST),
-        title=escape(title),
+        title=title,
         title_justify="left",
         caption=caption,
         caption_justify="left",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from gradsync.report.tables import NOTHING, plain_table
@@ -32,14 +31,14 @@ def findings_table(findings: Sequence[Finding], config: VerifyConfig) -> Table:
     table.add_column("what differs, and why", overflow="fold")
     for item in findings:
         table.add_row(
-            escape(item.strategy),
+            item.strategy,
             str(item.workers),
             *([str(item.servers or NOTHING)] if with_servers else []),
             *([item.transport or NOTHING] if transports else []),
             NOTHING if item.distance is None else f"{item.distance:.1e}" if item.distance else "0",
             YES[item.same_bits],
             item.verdict,
-            escape(item.differs),
+            item.differs,
             style=STYLE.get(item.verdict, ""),
         )
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import inspect
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -62,6 +63,9 @@ def attach(
     loss = criterion(sync(x), y); loss.backward(); sync.step()
 
     ``replicas`` is for data-parallel, which has them in one process.
+
+    To clip gradients between backward and step is what one process does only with ddp; bucketed refuses it. In a
+    hook of the optimizer it is right with every strategy (docs/library.md).
     """
     if find(strategy).has_servers:
         raise InputError(f"{strategy} needs server processes, which `gradsync train --strategy {strategy}` starts.")
@@ -71,14 +75,26 @@ def attach(
     if here.launcher in world.MPI_LAUNCHERS:
         if strategy == "ddp":
             raise InputError("PyTorch's ddp does not run over MPI: bucketed computes the same.")
+        mpi.abort_on_error()
         sync = construct(strategy, mpi.MpiComm(), buffers, options, Roles(workers=replicas))
         return attached(sync, model, optimizer, sync_bn)
     parameter = next(model.parameters(), None)
-    if world.join(here, torch.device("cpu") if parameter is None else parameter.device):
-        atexit.register(world.leave)
+    joined = world.join(here, torch.device("cpu") if parameter is None else parameter.device)
     comm = TorchComm(here.rank, here.size)
-    sync = construct(strategy, comm, buffers, options, Roles(workers=replicas))
-    return attached(sync, model, optimizer, sync_bn)
+    sync = attached(construct(strategy, comm, buffers, options, Roles(workers=replicas)), model, optimizer, sync_bn)
+    if joined:
+        atexit.register(leave_group, sync)
+    return sync
+
+
+def leave_group(sync: Strategy) -> None:
+    """At the end of the script. DDP's reducer holds the group, whose threads must not outlive Python: it goes first.
+
+    Otherwise "terminate called without an active exception" aborts the process (2 of 80 bare scripts).
+    """
+    sync.detach()
+    gc.collect()
+    world.leave()
 
 
 def attached(sync: Strategy, model: nn.Module, optimizer: Optimizer, sync_bn: bool) -> Strategy:

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
+from gradsync.errors import InputError
 from gradsync.strategies.buffers import BufferSync
 from gradsync.strategies.sync_batchnorm import SyncBatchNorm
 
@@ -32,6 +33,10 @@ class Strategy:
 
     A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``step``
     where it agrees at another moment. Call it like the model, then ``step`` after ``backward``.
+
+    Between ``backward`` and ``step`` a gradient is this worker's own, of its share of the batch: to clip or read it
+    there is not what one process does. ddp's are the mean already; bucketed's are on their way, and raise. Every
+    strategy has the mean where the optimizer's step begins (``optimizer.register_step_pre_hook``).
     """
 
     default_buffers: ClassVar[Buffers] = "local"
@@ -103,6 +108,10 @@ class Strategy:
     def finish(self) -> None:
         """After the last step."""
 
+    def detach(self) -> None:
+        """Let go of what is wrapped around the model, which is called bare from now on."""
+        self._forward = self.model
+
     def facts(self) -> dict[str, Any]:
         """What the record should hold of this step beside what everybody's does."""
         return {}
@@ -145,7 +154,7 @@ class Strategy:
         found = []
         for name, parameter in self._trainable:
             if parameter.grad is None:
-                raise ValueError(
+                raise InputError(
                     f"parameter {name} got no gradient in this step. Every trainable parameter must be used in "
                     "every step on every rank. HINT: freeze it with requires_grad_(False), or use it."
                 )

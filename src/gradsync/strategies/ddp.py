@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
+from typing import Any
 
 from torch import nn
 from torch.autograd import Variable
@@ -14,6 +16,10 @@ from gradsync.config import Buffers
 from gradsync.strategies.base import Strategy
 from gradsync.strategies.bucketed import positive_size
 
+# torch 2.13 calls it by a new name and warns about the old one, which is the only one 2.11 knows.
+NEW_NAME = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+NO_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if NEW_NAME else "broadcast_buffers": False}
+
 
 class DDP(Strategy):
     """During backward, for each bucket of gradients in reverse order of use:
@@ -21,7 +27,8 @@ class DDP(Strategy):
     1. divide by the number of workers as soon as the bucket is full;
     2. all-reduce it while backward computes the next.
 
-    Cost per step: S / bucket collectives; 2(N−1)/N · S bytes sent and received per rank with a ring.
+    Cost per step: S / bucket collectives; 2(N−1)/N · S bytes sent and received per rank with a ring. Backward returns
+    when all have arrived: gradients are the mean before ``step`` already, and can be clipped there.
     """
 
     default_buffers = "broadcast"
@@ -37,8 +44,8 @@ class DDP(Strategy):
                 model,
                 bucket_cap_mb=self.bucket_mb,  # None: 25 MB with a first bucket of 1 MB, so that sending starts early
                 gradient_as_bucket_view=True,  # saves copying every gradient out of its bucket
-                broadcast_buffers=False,  # BufferSync's work, as with every other strategy
                 init_sync=False,  # done
+                **NO_BUFFERS,  # BufferSync's work, as with every other strategy
             )
             if self.comm.meter.on:
                 # With a hook, averaging is the hook's work, and costs a pass over all gradients. Half of a loss gives

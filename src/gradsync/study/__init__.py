@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from gradsync.errors import unknown
 from gradsync.study.batch import Batch
 from gradsync.study.communication import Communication
 from gradsync.study.large_batch import LargeBatch
@@ -21,7 +23,12 @@ STUDIES: dict[str, type[Study]] = {
 
 def study_of(record: dict[str, Any]) -> Study | Reproduction:
     """From a study.json: the same settings again, to show what its runs show."""
-    kind: type[Study | Reproduction] = (
-        Reproduction if record["study"] == Reproduction.name else STUDIES[record["study"]]
-    )
+    kinds: dict[str, type[Study | Reproduction]] = {**STUDIES, Reproduction.name: Reproduction}
+    if record["study"] not in kinds:
+        raise unknown("study", record["study"], kinds)
+    kind = kinds[record["study"]]
+    known = {item.name for item in fields(kind)}
+    for name in record["settings"]:
+        if name not in known:
+            raise unknown(f"setting of the study {record['study']}:", name, known)
     return kind(**record["settings"])

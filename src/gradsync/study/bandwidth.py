@@ -62,7 +62,7 @@ def points(transport: str, ranks: Sequence[Sequence[Row]]) -> list[Point]:
     return [
         point(transport, operation, len(ranks), size, count, [max(each) for each in zip(*found, strict=True)])
         for (operation, size, count), found in seconds.items()
-        if len(found) == len(ranks)
+        if len(found) == len(ranks) and len({len(each) for each in found}) == 1
     ]
 
 

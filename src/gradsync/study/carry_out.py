@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.record import Run, read_run, write_json
+from gradsync.record import (
+    CONFIG_FILE,
+    DamagedRecord,
+    Run,
+    UnreadableRecord,
+    read_json,
+    read_run,
+    settings,
+    write_json,
+)
+from gradsync.record.shape import Wrong, checker
 
 STUDY_FILE = "study.json"
 
@@ -26,14 +37,14 @@ def study_folder(out: str, name: str) -> Path:
 
 
 def prepare(
-    folder: Path, name: str, settings: dict[str, Any], command: str, plan: Sequence[RunConfig]
+    folder: Path, name: str, asked: dict[str, Any], command: str, plan: Sequence[RunConfig]
 ) -> list[RunConfig]:
     """Remember what is asked. Returns the runs with the place where their folders go."""
     placed = [replace(config, out=str(folder / "runs")) for config in plan]
     with writing_to(folder):
         write_json(
             folder / STUDY_FILE,
-            {"study": name, "settings": settings, "command": command, "plan": [item.to_dict() for item in placed]},
+            {"study": name, "settings": asked, "command": command, "plan": [item.to_dict() for item in placed]},
         )
     return placed
 
@@ -49,20 +60,30 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def is_study(folder: Path) -> bool:
-    return (folder / STUDY_FILE).exists()
+    return os.path.exists(folder / STUDY_FILE)
+
+
+class StudyRecord(TypedDict):
+    study: str
+    settings: dict[str, Any]
+    command: str | None
+    plan: list[dict[str, Any]]
 
 
 def read_study(folder: Path) -> dict[str, Any]:
+    """study.json, its plan with every setting this version has."""
+    record = read_json(folder / STUDY_FILE)
     try:
-        return json.loads((folder / STUDY_FILE).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot read the study in {folder}: {error}.") from None
+        checker(StudyRecord)(record)
+        plan = [settings(config, RunConfig).to_dict() for config in record["plan"]]
+    except (Wrong, InputError) as error:
+        raise DamagedRecord(folder, f"{STUDY_FILE}: {error}") from None
+    return {**record, "plan": plan}
 
 
 def runs_of(folder: Path) -> list[Run]:
     """Those of the plan that have ended, in its order, whatever became of them. Only reads."""
-    kept = Kept(folder)
-    return [run for config in read_study(folder)["plan"] if (run := kept.find(config) or kept.find_failed(config))]
+    return Kept(folder).of_plan(read_study(folder)["plan"])
 
 
 class Kept:
@@ -72,22 +93,30 @@ class Kept:
         """``finish``: write the summaries of runs whose command was killed after they had ended."""
         self._done: dict[str, Run] = {}
         self._failed: dict[str, Run] = {}
-        for path in sorted((folder / "runs").glob("*/config.json")):
-            with suppress(InputError):
+        self.unreadable: list[UnreadableRecord] = []
+        """What cannot be read is not there for the study: on resuming it is made again."""
+
+        for path in sorted((folder / "runs").glob(f"*/{CONFIG_FILE}")):
+            try:
                 run = read_run(path.parent)
-                if run.summary is None and finish:  # others of the same processes may have been still to come
+            except UnreadableRecord as error:
+                self.unreadable.append(error)
+                continue
+            if run.summary is None and finish:
+                with suppress(InputError):  # others of the same processes may have been still to come
                     run = launch.finish(path.parent)
-                if run.status == "completed" or run.out_of_memory:
-                    self._done[key(run.config)] = run
-                elif run.summary:
-                    self._failed[key(run.config)] = run
+            if run.status == "completed" or run.out_of_memory:
+                self._done[key(run.config)] = run
+            elif run.summary:
+                self._failed[key(run.config)] = run
 
     def find(self, config: dict[str, Any]) -> Run | None:
         """One that need not be made again."""
         return self._done.get(key(config))
 
-    def find_failed(self, config: dict[str, Any]) -> Run | None:
-        return self._failed.get(key(config))
+    def of_plan(self, plan: Sequence[dict[str, Any]]) -> list[Run]:
+        """Those that have ended, in the plan's order, whatever became of them."""
+        return [run for config in plan if (run := self.find(config) or self._failed.get(key(config)))]
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from gradsync.exhibit import Axis, Chart, Column, Exhibit, Section, Table, Value
 from gradsync.record import Run
 from gradsync.study.cases import Case, cases, epoch_seconds, is_projected
 from gradsync.study.consistency import flags, link_bytes_per_second
+from gradsync.study.place import Place, place_of
 from gradsync.study.settings import Study
 from gradsync.values import counted
 
@@ -61,7 +62,7 @@ class Communication(Study):
 
     def sections(self, runs: Sequence[Run]) -> list[Section]:
         found = [epoch for case in cases(runs) if (epoch := read_epoch(case))]
-        alone = {epoch.share: epoch for epoch in found if epoch.workers == 1}
+        alone = {epoch.place: epoch for epoch in found if epoch.workers == 1}
         shared = [epoch for epoch in found if epoch.workers > 1]
         if not shared:
             return []
@@ -77,6 +78,9 @@ class Epoch:
     workers: int
     share: int
     """Samples per step and worker."""
+
+    place: Place
+    """That, and where: one worker with the same did the same work."""
 
     steps: int
     seconds: float
@@ -98,9 +102,9 @@ class Epoch:
 
     projected: bool
 
-    def by_subtraction(self, alone: dict[int, Epoch]) -> tuple[float, float] | None:
+    def by_subtraction(self, alone: dict[Place, Epoch]) -> tuple[float, float] | None:
         """Compute and communication."""
-        one = alone.get(self.share)
+        one = alone.get(self.place)
         if one is None:
             return None
         compute = one.seconds / self.workers
@@ -114,9 +118,10 @@ class Epoch:
 
 def read_epoch(case: Case) -> Epoch | None:
     """None where it was not completed, or has no ledger."""
-    if not case.completed or not case.figures["ledger"] or not case.figures["steps_per_epoch"]:
-        return None
     each = [run.summary for run in case.runs if run.summary]
+    needed = ("ledger", "steps_per_epoch", "parameters")
+    if not case.completed or not all(figures[name] for figures in each for name in needed):
+        return None
     steps = case.figures["steps_per_epoch"]
 
     def mean(value: float) -> float:
@@ -125,11 +130,13 @@ def read_epoch(case: Case) -> Epoch | None:
     def part(*names: str) -> float:
         return mean(sum(figures["ledger"][name] for figures in each for name in names)) * steps
 
+    share = case.figures["batch_size"] // case.figures["world_size"]
     seconds = mean(sum(epoch_seconds(figures) or 0.0 for figures in each))
     return Epoch(
         strategy=case.figures["strategy"],
         workers=case.figures["world_size"],
-        share=case.figures["batch_size"] // case.figures["world_size"],
+        share=share,
+        place=(share, *place_of(case.figures)),
         steps=steps,
         seconds=seconds,
         compute=part("copy", "forward", "backward", "optimizer"),
@@ -155,7 +162,7 @@ def sent_in_epoch(figures: dict[str, Any], steps: int) -> float | None:
     return sum(item["sent_bytes"] / item["steps"] for item in networks) / len(networks) * steps
 
 
-def time_table(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Table:
+def time_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
     columns = [
         Column("strategy"),
         Column("workers"),
@@ -195,7 +202,7 @@ def time_table(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Table:
     return Table("Compute and communication seconds of an epoch", columns, rows, notes)
 
 
-def bandwidth_table(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Table:
+def bandwidth_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
     columns = [
         Column("strategy"),
         Column("workers"),
@@ -247,9 +254,9 @@ def chart(found: Sequence[Epoch]) -> Chart:
     return Chart("Computing against communicating", "stack", rows, x, y, "part")
 
 
-def sentences(found: Sequence[Epoch], alone: dict[int, Epoch]) -> Iterator[str]:
+def sentences(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Iterator[str]:
     for epoch in found:
-        share = epoch.communication / (epoch.compute + epoch.communication + epoch.rest)
+        share = epoch.communication / (epoch.compute + epoch.communication + epoch.rest or 1.0)
         text = (
             f"{epoch.strategy} with {counted(epoch.workers, 'worker')} and batches of {epoch.share} each "
             f"communicates {share:.0%} of the time"

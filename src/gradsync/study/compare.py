@@ -11,6 +11,7 @@ from gradsync.errors import InputError
 from gradsync.record import Run
 from gradsync.values import at_least
 
+MOST_RUNS = 10_000  # of one command: at three seconds each, more than a night
 FOUR_WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 
 
@@ -35,9 +36,6 @@ class Several(Settings):
         if isinstance(self.workers, int):
             self.workers = (self.workers,)
         super().__post_init__()
-        self.workers = tuple(self.workers)
-        if min(self.workers, default=1) < 1:
-            raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
         at_least(self, "servers", 1)
         self.options = as_text(self.options)
 
@@ -53,6 +51,13 @@ class CompareConfig(Several):
         super().__post_init__()
         if not self.strategies:
             raise InputError("--strategies is empty: name at least one.")
+        refuse_too_many_runs(len(self.strategies) * max(1, len(self.workers)))
+
+
+def refuse_too_many_runs(count: int) -> None:
+    """Before a list of them is made."""
+    if count > MOST_RUNS:
+        raise InputError(f"that is up to {count:,} runs: one command makes at most {MOST_RUNS:,}. Vary less at once.")
 
 
 def run_configs(config: CompareConfig, option_names: dict[str, set[str]]) -> list[RunConfig]:

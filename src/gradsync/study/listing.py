@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy
 
 from gradsync.exhibit import Column, Table, Value
+from gradsync.record import UnreadableRecord
 from gradsync.study import published
 from gradsync.study.carry_out import is_study, read_study, runs_of, study_folder
 from gradsync.study.reports import REPORTS
@@ -55,9 +56,11 @@ def is_made(folder: Path) -> bool:
     """Whether the whole of it is there."""
     if not is_study(folder):
         return False
-    record = read_study(folder)
-    settings, runs = record["settings"], runs_of(folder)
-    whole = not settings["only"] and not settings["steps"]
+    try:
+        record, runs = read_study(folder), runs_of(folder)
+    except UnreadableRecord:
+        return False
+    whole = not record["settings"].get("only") and not record["settings"].get("steps")
     return (
         whole
         and len(runs) == len(record["plan"])

@@ -10,9 +10,10 @@ runs/<time>-probe/
 from __future__ import annotations
 
 import csv
+import io
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ from gradsync.config import RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome, explain
+from gradsync.launch.processes import PROBER
 from gradsync.parent import signals_held
-from gradsync.record import PROBE_FILE, SCHEMA, Row, Run, create_folder, rank_rows, write_json
+from gradsync.record import PROBE_FILE, SCHEMA, Row, Run, create_folder, rows_until_damage, write_json
 from gradsync.study.bandwidth import Point, fits, points
 from gradsync.summary import cluster
-
-RANK_PROGRAM = "gradsync.prober"
+from gradsync.writing import write_whole
 
 
 def probe(config: ProbeConfig, watch: launch.Watch) -> Run:
@@ -54,8 +55,10 @@ def measure(run: RunConfig, config: ProbeConfig, folder: Path, watch: launch.Wat
     place.mkdir()
     write_json(place / "config.json", run.to_dict())
     write_json(place / PROBE_FILE, config.to_dict())
-    outcome = launch.start(resolved, [place], RANK_PROGRAM, watch)
-    ranks = rank_rows(place, resolved.processes)
+    outcome = launch.start(resolved, [place], PROBER, watch)
+    ranks, damage = rows_until_damage(place, resolved.processes)
+    if damage and not (outcome.exit_codes or outcome.failure):
+        outcome = replace(outcome, failure=damage)
     started = [row for rows in ranks for row in rows if row["kind"] == "start"]
     transport = started[0]["backend"] if started else resolved.transport
     found = points(transport, ranks)
@@ -101,10 +104,11 @@ def summarize(measured: Sequence[dict[str, Any]], total_seconds: float) -> dict[
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [item.name for item in fields(Point)])
+    writer.writeheader()
+    writer.writerows(rows)
     try:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [item.name for item in fields(Point)])
-            writer.writeheader()
-            writer.writerows(rows)
+        write_whole(path, text.getvalue())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}.") from None

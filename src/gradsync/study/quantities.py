@@ -214,7 +214,7 @@ def ledger_epoch(*parts: str) -> Callable[[At], float | None]:
 def bandwidth(at: At) -> float | None:
     """Bus bandwidth of an all-reduce of all gradients: 2 (N − 1)/N · S over the time of communication in a step."""
     ledger, size = at.figures["ledger"], at.figures["world_size"]
-    if not ledger or size < 2:
+    if not ledger or size < 2 or not at.figures["parameters"]:
         return None
     busy = ledger["wait"] + ledger["wire"] + (at.figures["hidden_comm"] or 0.0)
     gradients = at.figures["parameters"] * parameter_bytes(at.figures)
@@ -229,7 +229,8 @@ def payload(kind: str, when: Literal["kinds", "setup"]) -> Callable[[At], float 
         if not rank["payload"]:
             return 0.0 if len(at.figures["ranks"]) == 1 else None
         found = rank["payload"][when].get(kind, {"sent_bytes": 0, "received_bytes": 0})
-        return max(found.values()) / (rank["steps"] if when == "kinds" else 1)
+        steps = rank["steps"] if when == "kinds" else 1
+        return max(found["sent_bytes"], found["received_bytes"]) / steps if steps else None
 
     return of
 

@@ -24,7 +24,7 @@ from gradsync.study.quantities import (
 )
 from gradsync.study.reports import REPORTS, Asked, Scale
 from gradsync.study.verdict import VERDICTS, Finding, is_share, judge
-from gradsync.values import counted
+from gradsync.values import check_values, counted
 
 CERTAIN = 2  # standard errors
 FEWEST_TIMED = 3  # steps, to say anything about their time
@@ -36,7 +36,7 @@ MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
 class Reproduction:
     """All that decides which runs are made: with it, a report of them can be rebuilt from their folder."""
 
-    report: str
+    report: str = ""
     scale: Scale = "short"
     only: tuple[str, ...] = ()
     """These tables and figures."""
@@ -49,6 +49,7 @@ class Reproduction:
     name: ClassVar[str] = "reproduce"
 
     def __post_init__(self) -> None:
+        check_values(self)
         self.published = published.read(self.report)
         self.only, self.real_data = tuple(self.only), tuple(self.real_data)
         if self.steps is not None and self.steps < 2:

@@ -12,6 +12,7 @@ from gradsync.exhibit import IDEAL, Axis, Chart, Column, Exhibit, Section, Sprea
 from gradsync.record import Run
 from gradsync.study.cases import Case, cases, remarks, samples_per_second, seconds_per_step, with_remark
 from gradsync.study.fit_scaling import Law, amdahl, gustafson
+from gradsync.study.place import place_of
 from gradsync.study.settings import Study
 from gradsync.values import counted
 
@@ -87,8 +88,15 @@ def is_base(case: Case) -> bool:
     return case.completed and case.figures["strategy"] == "local"
 
 
-def speed_up(case: Case, base: Case | None) -> Value:
+def base_of(case: Case, found: Sequence[Case]) -> Case | None:
+    """One worker on the same kind of place: a study may have been moved to another machine and gone on there."""
+    here = place_of(case.figures)
+    return next((other for other in found if is_base(other) and place_of(other.figures) == here), None)
+
+
+def speed_up(case: Case, found: Sequence[Case]) -> Value:
     """Samples a second, against one worker's: the same as the ratio of times where the batch is the same."""
+    base = base_of(case, found)
     one = mean_of(base.of(samples_per_second)) if base else None
     rate = case.of(samples_per_second)
     if not one or rate is None:
@@ -99,11 +107,10 @@ def speed_up(case: Case, base: Case | None) -> Value:
 
 
 def section(mode: str, found: Sequence[Case]) -> Section:
-    base = next((case for case in found if is_base(case)), None)
-    laws = {name: law for name in strategies(found) if (law := fitted(mode, of_strategy(found, name), base))}
+    laws = {name: law for name in strategies(found) if (law := fitted(mode, of_strategy(found, name)))}
     what = {"strong": "the same batch for all", "weak": "the same share for each worker"}[mode]
-    exhibits: list[Exhibit] = [table(mode, found, base), *chart(mode, found, base, laws)]
-    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, list(sentences(mode, found, base, laws)))
+    exhibits: list[Exhibit] = [table(mode, found), *chart(mode, found, laws)]
+    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, list(sentences(mode, found, laws)))
 
 
 def strategies(found: Sequence[Case]) -> list[str]:
@@ -114,14 +121,14 @@ def of_strategy(found: Sequence[Case], name: str) -> list[Case]:
     return [case for case in found if case.completed and (case.figures["strategy"] == name or is_base(case))]
 
 
-def fitted(mode: str, found: Sequence[Case], base: Case | None) -> Law | None:
-    points = [(case.figures["world_size"], mean_of(speed_up(case, base))) for case in found]
+def fitted(mode: str, found: Sequence[Case]) -> Law | None:
+    points = [(case.figures["world_size"], mean_of(speed_up(case, found))) for case in found]
     known = [(workers, value) for workers, value in points if value]
     law = amdahl if mode == "strong" else gustafson
     return law([workers for workers, _ in known], [value for _, value in known])
 
 
-def table(mode: str, found: Sequence[Case], base: Case | None) -> Table:
+def table(mode: str, found: Sequence[Case]) -> Table:
     columns = [
         Column("strategy"),
         Column("nodes"),
@@ -137,7 +144,7 @@ def table(mode: str, found: Sequence[Case], base: Case | None) -> Table:
     ]
     rows = []
     for case in found:
-        workers, ratio = case.figures["world_size"], speed_up(case, base)
+        workers, ratio = case.figures["world_size"], speed_up(case, found)
         shares = mean_of(ratio)
         row: list[Value] = [
             case.figures["strategy"],
@@ -171,12 +178,12 @@ def parts(figures: dict[str, Any], *names: str) -> float | None:
     return sum(figures["ledger"][name] for name in names) if figures["ledger"] else None
 
 
-def chart(mode: str, found: Sequence[Case], base: Case | None, laws: dict[str, Law]) -> list[Chart]:
+def chart(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> list[Chart]:
     on_nodes = len({case.figures["nodes"] for case in found if case.figures["world_size"] > 1}) > 1
     rows: list[dict[str, str | int | float | None]] = []
     for name in strategies(found):
         for case in of_strategy(found, name):
-            workers, ratio = case.figures["world_size"], speed_up(case, base)
+            workers, ratio = case.figures["world_size"], speed_up(case, found)
             if (value := mean_of(ratio)) is not None:
                 series = f"{name}, {counted(case.figures['nodes'], 'node')}" if on_nodes else name
                 spread = ratio.deviation if isinstance(ratio, Spread) else None
@@ -202,10 +209,10 @@ def chart(mode: str, found: Sequence[Case], base: Case | None, laws: dict[str, L
     ]
 
 
-def sentences(mode: str, found: Sequence[Case], base: Case | None, laws: dict[str, Law]) -> Iterator[str]:
+def sentences(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> Iterator[str]:
     for name in strategies(found):
         shared = [case for case in of_strategy(found, name) if not is_base(case)]
-        measured = [(case, mean_of(speed_up(case, base))) for case in shared]
+        measured = [(case, mean_of(speed_up(case, found))) for case in shared]
         best = max((item for item in measured if item[1]), key=lambda item: item[1] or 0.0, default=None)
         if best is None or best[1] is None:
             continue

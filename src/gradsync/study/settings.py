@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,8 +12,7 @@ from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings
 from gradsync.errors import InputError
 from gradsync.exhibit import Section
 from gradsync.record import Run
-from gradsync.study.compare import Several
-from gradsync.values import at_least
+from gradsync.study.compare import Several, refuse_too_many_runs
 
 
 @dataclass(kw_only=True)
@@ -41,10 +41,14 @@ class Study(Several):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, "repeat", 1)
-        for item in fields(self):
-            if isinstance(value := getattr(self, item.name), list):  # TOML and JSON have no tuples
-                setattr(self, item.name, tuple(value))
+        refuse_too_many_runs(self.runs_at_most)
+
+    @property
+    def runs_at_most(self) -> int:
+        """Every combination of what is listed, told before a list of them is made."""
+        shared = {item.name for item in fields(Settings)}
+        values = [getattr(self, item.name) for item in fields(self) if item.name not in shared]
+        return self.repeat * math.prod(len(value) for value in values if isinstance(value, tuple) and value)
 
     @abstractmethod
     def plan(self) -> list[RunConfig]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from types import UnionType
@@ -44,10 +45,6 @@ class Sweep(Study):
     name: ClassVar[str] = "sweep"
     title: ClassVar[str] = "Sweep over settings"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.values_of()
-
     def values_of(self) -> dict[str, list[Any]]:
         """Setting -> values."""
         found = {}
@@ -60,6 +57,11 @@ class Sweep(Study):
         if not found:
             raise InputError("--vary is empty: name a setting and its values, for instance --vary lr=0.01,0.1.")
         return found
+
+    @property
+    def runs_at_most(self) -> int:
+        texts = max(1, len(self.vary))  # counted as values by the others
+        return super().runs_at_most // texts * math.prod(map(len, self.values_of().values()))
 
     def plan(self) -> list[RunConfig]:
         varied = self.values_of()

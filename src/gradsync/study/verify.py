@@ -17,6 +17,8 @@ from gradsync import launch
 from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, check_split
 from gradsync.errors import InputError
 from gradsync.record import Run, create_folder, write_json
+from gradsync.study.compare import refuse_too_many_runs
+from gradsync.values import LIMITS
 
 Verdict = Literal["exact", "equal to rounding", "approximate by design", "wrong", "failed"]
 
@@ -63,10 +65,13 @@ class VerifyConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.workers or min(self.workers) < 1:
-            raise InputError(f"--workers is {','.join(map(str, self.workers))}: each must be 1 or more.")
-        if not self.servers or min(self.servers) < 1:
-            raise InputError(f"--servers is {','.join(map(str, self.servers))}: each must be 1 or more.")
+        for name in ("workers", "servers", "transport"):
+            if not getattr(self, name):
+                raise InputError(f"--{name} is empty: name at least one.")
+        if min(self.servers) < 1:
+            raise InputError("--servers has 0: each must be 1 or more.")
+        ways = max(len(self.strategies), len(WITH_SERVERS)) * len(self.servers)
+        refuse_too_many_runs(ways * len(self.workers) * len(self.transport))
         if self.launcher:
             raise InputError("verify chooses the launcher itself: give it the --transport, for instance gloo,mpi.")
         if self.tensorboard:
@@ -77,6 +82,11 @@ class VerifyConfig(Settings):
             self.steps = STEPS
         if self.batch_size is None:
             shared = math.lcm(*self.workers)
+            if shared > LIMITS["batch_size"][1]:
+                raise InputError(
+                    f"no batch of up to {LIMITS['batch_size'][1]:,} samples splits evenly over all these --workers: "
+                    "verify them in several commands."
+                )
             self.batch_size = shared * max(1, round(BATCH / shared))
         for workers in self.workers:
             check_split(self.batch_size, workers)

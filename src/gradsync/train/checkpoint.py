@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from gradsync.writing import whole_file
+
 
 def save(model: nn.Module, path: Path) -> None:
-    """Written aside, then moved: a reader sees the whole file or none."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    torch.save({name: tensor.cpu() for name, tensor in model.state_dict().items()}, aside)
-    os.replace(aside, path)
+    with whole_file(path) as file:
+        torch.save({name: tensor.cpu() for name, tensor in model.state_dict().items()}, file)
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:

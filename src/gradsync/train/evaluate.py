@@ -6,9 +6,9 @@ from typing import TypedDict
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from gradsync.data.loader import Loader
+from gradsync.train.loss import loss_sum
 from gradsync.train.precision import Precision
 
 
@@ -26,7 +26,7 @@ def evaluate(model: nn.Module, loader: Loader, precision: Precision, device: tor
         inputs, labels = batch.inputs.to(device), batch.labels.to(device)
         with precision.forward(device):
             outputs = model(inputs)
-            sums["loss_sum"] += cross_entropy(outputs, labels, reduction="sum").item()
+            sums["loss_sum"] += loss_sum(outputs, labels).item()
         sums["correct"] += int((outputs.argmax(1) == labels).sum())
         sums["count"] += len(labels)
     return sums

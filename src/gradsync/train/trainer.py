@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from gradsync.config import Injection
 from gradsync.data.loader import Batch, Loader
 from gradsync.record import RankLog
 from gradsync.strategies import Strategy
 from gradsync.train.evaluate import evaluate
+from gradsync.train.loss import loss_sum
 from gradsync.train.precision import Precision
 
 
@@ -100,11 +100,11 @@ def backward(sync: Strategy, inputs: Tensor, labels: Tensor, batch: Batch, plan:
     # global batch also where the last batch of an epoch does not split evenly.
     with plan.precision.forward(plan.device):
         outputs = sync(inputs)
-        loss_sum = cross_entropy(outputs, labels, reduction="sum", label_smoothing=plan.label_smoothing)
-        loss = loss_sum * (plan.size / batch.global_count * sync.loss_scale)
+        total = loss_sum(outputs, labels, plan.label_smoothing)
+        loss = total * (plan.size / batch.global_count * sync.loss_scale)
     meter.phase("backward")
     plan.pause("backward")
     loss.backward()
     if not plan.count_correct:
-        return loss_sum.detach()[None]
-    return torch.stack((loss_sum.detach(), (outputs.detach().argmax(1) == labels).sum().to(loss_sum.dtype)))
+        return total.detach()[None]
+    return torch.stack((total.detach(), (outputs.detach().argmax(1) == labels).sum().to(total.dtype)))

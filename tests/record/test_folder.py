@@ -21,6 +21,7 @@ from gradsync.record import (
     strict_json,
     write_json,
 )
+from made_up import step_row
 
 
 def test_runs_started_together_get_folders_of_their_own(tmp_path: Path):
@@ -38,11 +39,11 @@ def test_unwritable_output_folder_is_refused(tmp_path: Path):
 
 def test_rows_are_on_disk_at_once_and_a_half_written_one_is_left_out(tmp_path: Path):
     log = RankLog(tmp_path, 0)
-    log.write("step", step=1, loss=float("nan"))
+    log.write(**step_row(loss=float("nan")))
     path = rank_file(tmp_path, 0)
     with open(path, "a") as file:
         file.write('{"kind": "step", "st')
-    assert list(read_rows(path)) == [{"kind": "step", "step": 1, "loss": None}]
+    assert list(read_rows(path)) == [step_row(loss=None)]
     log.close()
 
 
@@ -80,7 +81,8 @@ def test_a_run_knows_the_signal_that_stopped_it(error: dict | None, name: str | 
 def test_stamps_of_later_steps_can_be_left_out(tmp_path: Path):
     log = RankLog(tmp_path, 0)
     for step in (1, 2):
-        log.write("step", step=step, seconds=0.5, phases=[["data", 0.0]], collectives=[], payload={})
+        measured = step_row(step, begin=0.0, first_collective=0, payload={})
+        log.write(**measured, phases=[["data", 0.0]], collectives=[])
     kept, thin = rank_rows(tmp_path, 1, stamps_until=1)[0]
     assert "phases" in kept
-    assert thin == {"kind": "step", "step": 2, "seconds": 0.5, "payload": {}}
+    assert thin == measured

@@ -1,4 +1,4 @@
-"""One rank: ``python -m gradsync.worker FOLDER`` builds the parts from the config, trains, writes its record.
+"""One rank of a run: builds the parts from the config, trains, writes its record.
 
 Given several folders it does one run after another in the same processes, until one fails.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 import torch
@@ -26,7 +27,7 @@ from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
-from gradsync.rank import end_facts, join, main, place_facts
+from gradsync.rank.main import end_facts, join, place_facts, run_all
 from gradsync.record import RankLog, model_file
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
@@ -190,5 +191,5 @@ def strategy_facts(sync: strategies.Strategy) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    main(run, EXPECTED_ERRORS)
+def main(folders: Sequence[str]) -> NoReturn:
+    run_all(run, [Path(folder) for folder in folders], EXPECTED_ERRORS)

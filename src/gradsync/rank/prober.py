@@ -1,4 +1,4 @@
-"""One rank of the collective benchmark: ``python -m gradsync.prober FOLDER``.
+"""One rank of the collective benchmark.
 
 For each operation and size:
 1. every rank calls it twice to warm up; the numbers that arrive the first time are checked;
@@ -10,8 +10,9 @@ For each operation and size:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from gradsync import world
 from gradsync.comm import Comm
 from gradsync.config import RunConfig
 from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
-from gradsync.rank import end_facts, join, main, place_facts
+from gradsync.rank.main import end_facts, join, place_facts, run_all
 from gradsync.record import PROBE_FILE, RankLog
 
 LEAST_ITERATIONS = 3
@@ -164,5 +165,5 @@ def repetitions_within(budget: float, needed: float, most: int) -> int:
     return min(most, max(LEAST_ITERATIONS, int(budget / needed)))
 
 
-if __name__ == "__main__":
-    main(probe)
+def main(folders: Sequence[str]) -> NoReturn:
+    run_all(probe, [Path(folder) for folder in folders])

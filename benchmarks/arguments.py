@@ -1,0 +1,22 @@
+"""The arguments of every benchmark: a flag for each of its numbers, and --smoke for the same with tiny ones."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def asked(description: str | None, **flags: tuple[Any, Any]) -> argparse.Namespace:
+    """``flags``: the default, and what --smoke takes instead; a flag that is given counts in both.
+
+    --smoke runs the same code in seconds, to show that it still runs. What it measures means nothing.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, in seconds: does it still run?")
+    for name, (default, _) in flags.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), help=f"default: {default}")
+    given = parser.parse_args()
+    for name, (default, tiny) in flags.items():
+        if getattr(given, name) is None:
+            setattr(given, name, tiny if given.smoke else default)
+    return given

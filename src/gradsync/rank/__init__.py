@@ -1,0 +1,1 @@
+"""One process of a run: ``python -m gradsync.rank worker FOLDER...`` trains, ``prober`` times collectives."""
