@@ -1,6 +1,7 @@
 """Damaged run folders, benchmarks and studies: whatever was done to them, no command may end in a traceback or hang.
 
-    python benchmarks/fuzz_folders.py --count 10000 --seed 1        about an hour; expected: none
+    python benchmarks/fuzz_folders.py [--smoke]                       about 1 minute; expected: none
+    python benchmarks/fuzz_folders.py --count 10000 --seed 1          about half an hour
     python benchmarks/fuzz_folders.py --count 1 --seed 1 --first N    case N of that once more
 
 Real folders are made once. Each case is a copy of one of them, damaged in one to three places, beside a good run; the
@@ -270,7 +271,7 @@ def try_one(
 
 
 def main() -> None:
-    given = asked(__doc__, count=(1000, 12), seed=(0, 0), first=(0, 0))
+    given = asked(__doc__, count=(200, 8), seed=(0, 0), first=(0, 0))
     ends: Counter[tuple[str, str]] = Counter()
     bad: list[str] = []
     begin = time.monotonic()

@@ -38,7 +38,7 @@ ALLOWED = {
 }
 STANDARD_LIBRARY_ONLY: dict[str, set[str]] = {
     "config": {"tomli"},
-    **dict.fromkeys(("record", "summary", "errors", "text", "values", "writing"), set()),
+    **{part: set() for part in ("record", "summary", "errors", "text", "values", "writing")},
 }
 WITHOUT_TORCH = {
     "cluster",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradsync.errors import NOT_RECORDED
 from gradsync.launch.outcome import Outcome, cut_off, explain
 from gradsync.record import Row
 
@@ -46,3 +50,19 @@ def test_another_cause_goes_before_a_lost_peer(tmp_path):
 
 def test_a_peer_that_closed_its_connection_was_reached():
     assert cut_off([rank(0, []), rank(1), rank(2, [])]) is None
+
+
+@pytest.mark.parametrize("ran_out", [True, False])
+def test_memory_is_blamed_only_if_the_kernel_says_so(tmp_path: Path, ran_out: bool):
+    killed = Outcome(exit_codes={1: -signal.SIGKILL}, memory_ran_out=ran_out)
+    unnamed = Outcome(failure=ChildProcessError("one of the processes ended"), memory_ran_out=ran_out)
+    for outcome in (killed, unnamed):
+        error = explain(outcome, [rank(0), rank(1)], tmp_path)
+        assert error and ("memory ran out" in error["message"]) == error["out_of_memory"] == ran_out
+
+
+def test_signals_that_mean_something_have_a_sentence(tmp_path: Path):
+    error = explain(Outcome(exit_codes={0: -signal.SIGBUS}), [rank(0)], tmp_path)
+    assert error and "a file it had mapped into memory" in error["message"]
+    error = explain(Outcome(exit_codes={0: NOT_RECORDED}), [rank(0)], tmp_path)
+    assert error and "is the disk full, or the run folder gone?" in error["message"]

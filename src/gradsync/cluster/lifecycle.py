@@ -16,7 +16,7 @@ from gradsync.cluster import groups, namespaces, network, privilege, spec
 from gradsync.cluster.spec import PREFIX, Cluster
 from gradsync.config import Placement, Shape
 from gradsync.errors import InputError
-from gradsync.parent import signals_held
+from gradsync.parent import signals_held, state
 
 GRACE_SECONDS = 2.0  # from asking the processes of a node to end until they are killed
 GONE_SECONDS = 5.0
@@ -149,7 +149,7 @@ def processes_of(places: Iterable[str], folders: Iterable[str]) -> set[int]:
     """Everyone in these namespaces, or in groups in these folders: one may be in the one and not in the other."""
     found = {pid for place in places for pid in namespaces.processes_in(place)}
     found |= {pid for folder in folders for pid in groups.processes_in(Path(folder))}
-    return {pid for pid in found if pid != os.getpid() and not is_zombie(pid)}
+    return {pid for pid in found if pid != os.getpid() and state(pid) not in (None, "Z")}
 
 
 def end_processes(remaining: Callable[[], set[int]]) -> None:
@@ -165,12 +165,6 @@ def end_processes(remaining: Callable[[], set[int]]) -> None:
             if time.monotonic() > until:
                 break
             time.sleep(0.02)
-
-
-def is_zombie(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return True
 
 
 @contextmanager

@@ -57,7 +57,10 @@ def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str,
         raised = outcome.failure.__traceback__ is not None and not says_all
         trace = "".join(traceback.format_exception(outcome.failure)) if raised else ""
         kind, message = type(outcome.failure).__name__, plainly(outcome.failure)
-        return {"rank": None, "type": kind, "message": message, "traceback": trace, "log": []}
+        if outcome.memory_ran_out:
+            message = f"{message}. HINT: {MEMORY_RAN_OUT}"
+        facts = {"traceback": trace, "log": [], "out_of_memory": outcome.memory_ran_out}
+        return {"rank": None, "type": kind, "message": message, **facts}
     if not outcome.exit_codes:
         return None
     killed = any(code < 0 and not first(ranks[rank], "error") for rank, code in outcome.exit_codes.items())
@@ -155,6 +158,8 @@ def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:
     return min(errors, key=lambda rank: errors[rank]["time"]) if errors else min(exit_codes)
 
 
+MEMORY_RAN_OUT = "the kernel has killed a process because memory ran out"
+
 # What a signal that ended a rank means, where it means something.
 HINTS = {
     signals.SIGBUS: "a file it had mapped into memory, perhaps of the data set, has become shorter meanwhile, or "
@@ -172,7 +177,7 @@ def died(exit_code: int, memory_ran_out: bool = False) -> str:
     if exit_code >= 0:
         return f"the process ended with exit code {exit_code}"
     killer = signals.Signals(-exit_code)
-    hint = "the kernel killed it because memory ran out" if memory_ran_out else HINTS.get(killer)
+    hint = MEMORY_RAN_OUT if memory_ran_out else HINTS.get(killer)
     return f"the process was killed by {killer.name}{f'. HINT: {hint}' if hint else ''}"
 
 
