@@ -1,7 +1,7 @@
 """How runs end, many times over: commands killed while they start, MPI runs, and scripts with `attach` and ddp.
 
-    python benchmarks/ends.py [--smoke]    about 3 minutes; expected: no process left after 5 s, every MPI run completed,
-    every script ended with exit code 0
+    python benchmarks/ends.py [--smoke]    about 3 minutes; expected: no process left after 5 s,
+    every MPI run completed, every script ended with exit code 0
     python benchmarks/ends.py --kills 50 --mpi-runs 100 --scripts 200    about 40 minutes on two cores
 
 1. A command is killed (SIGKILL) at random moments of its first two seconds, and of its ranks' first two.
