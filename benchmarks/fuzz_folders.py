@@ -40,28 +40,28 @@ class Hang(BaseException):
     """Not an Exception: nobody may catch it on the way."""
 
 
-def make_originals(place: Path) -> dict[str, Path]:
-    """name -> folder, of every kind that is read."""
+def make_originals(place: Path, smoke: bool) -> dict[str, Path]:
+    """name -> folder, of every kind that is read; for --smoke of two, as each takes seconds to start."""
     runs, studies = ["--out", str(place / "runs")], ["--out", str(place / "studies")]
-    for words in (
-        ["train", *SMALL, *runs, "--strategy", "all-reduce", "--workers", "2"],
-        ["train", *SMALL, *runs, "--strategy", "ps-async", "--workers", "2"],
-        ["train", *SMALL, *runs, "--strategy", "local"],
-        ["probe", *runs, "--workers", "2", "--sizes", "1KB,4KB", "--operations", "all-reduce", "--seconds", "0.01"],
-        ["study", "scaling", *SMALL, *studies, "--workers", "1,2", "--strategies", "all-reduce", "--modes", "strong"],
-    ):
-        subprocess.run([sys.executable, "-m", "gradsync.cli", *words], check=True, stdout=subprocess.DEVNULL)
-    by_end = {path.name.rsplit("-", 2)[-2]: path for path in (place / "runs").iterdir()}
-    found = {
-        "all-reduce": by_end["reduce"],
-        "ps-async": by_end["async"],
-        "local": by_end["local"],
-        "probe": next(path for path in (place / "runs").iterdir() if path.name.endswith("probe")),
-        "study": place / "studies" / "scaling",
+    two = ["--workers", "2"]
+    ways = {
+        "all-reduce": ["train", *SMALL, *runs, *two, "--strategy", "all-reduce"],
+        "ps-async": ["train", *SMALL, *runs, *two, "--strategy", "ps-async"],
+        "local": ["train", *SMALL, *runs, "--strategy", "local"],
+        "probe": ["probe", *runs, *two, "--sizes", "1KB,4KB", "--operations", "all-reduce", "--seconds", "0.01"],
+        "study": ["study", "scaling", *SMALL, *studies, "--workers", "1,2", "--strategies", "all-reduce"],
     }
+    ways["study"] += ["--modes", "strong"]
+    found: dict[str, Path] = {}
+    for name in ("all-reduce", "local") if smoke else ways:
+        words = [sys.executable, "-m", "gradsync.cli", *ways[name]]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        made = place / "studies" if name == "study" else place / "runs"
+        (found[name],) = set(made.iterdir()) - set(found.values())
     for name in ("all-reduce", "ps-async", "local"):
-        found[f"{name}, unfinished"] = shutil.copytree(found[name], place / "unfinished" / name)
-        (found[f"{name}, unfinished"] / "summary.json").unlink()
+        if name in found:
+            found[f"{name}, unfinished"] = shutil.copytree(found[name], place / "unfinished" / name)
+            (found[f"{name}, unfinished"] / "summary.json").unlink()
     return found
 
 
@@ -277,7 +277,7 @@ def main() -> None:
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
-        originals = make_originals(place)
+        originals = make_originals(place, given.smoke)
         for number in range(given.first, given.first + given.count):
             found = try_one(number, originals, place, given.seed, ends)
             bad += found

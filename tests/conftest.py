@@ -9,10 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.record import Run
+
+# A busy machine makes any case slow: how long one takes says nothing.
+settings.register_profile("gradsync", deadline=None)
+settings.load_profile("gradsync")
 
 Train = Callable[..., Run]
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]

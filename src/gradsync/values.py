@@ -28,7 +28,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "repeat": (1, 1_000),
     "iterations": (1, 100_000),
     "seed": (0, 2**31 - 1),  # rank and repeat are added to it, and numpy takes 32 bits
-    "lr": (0, 1e6),
+    "lr": (0, 1e38),  # what a float32 holds
     "momentum": (0, 1),
     "weight_decay": (0, 1e6),
     "warmup_epochs": (0, 1e6),

@@ -36,6 +36,12 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> float:
     return time.monotonic() - begin
 
 
+def heed_signals() -> None:
+    """A test run in the background of a shell, or by nohup, is told to ignore these, and would hand that on."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Started:
     """It has done a few steps on every worker; ``processes``: workers and servers."""
 
@@ -46,8 +52,7 @@ class Started:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A test run in the background of a shell is told to ignore Ctrl-C, and would hand that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=heed_signals,
         )
         try:
             wait_until(lambda: any(folder.glob("*/rank-*.jsonl")), 60)

@@ -1,4 +1,4 @@
-"""Runs on several nodes: emulated ones, with torchrun, mpiexec or servers on them, and hosts reached over ssh."""
+"""Runs on several nodes: emulated ones, with mpiexec or servers on them, and hosts reached over ssh."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def bits(run: Run) -> str:
     return found.pop()
 
 
-def test_two_torchrun_agents_with_two_ranks_each_compute_what_one_machine_does(
-    tmp_path: Path, on_one_machine: dict[int, str]
-):
+def test_two_nodes_with_two_ranks_each_compute_what_one_machine_does(tmp_path: Path, on_one_machine: dict[int, str]):
     before = left_behind()
     found = run(tmp_path, strategy="all-reduce", nodes=2, workers_per_node=2)
     assert bits(found) == on_one_machine[4]
