@@ -1,6 +1,7 @@
 """Is scaling on an emulated cluster real? One node with half a core against four of them, in turns, as a ratio.
 
-    python benchmarks/cluster.py [--smoke]    about 10 minutes; expected: speed-ups of 3 to 4. Needs root
+    python benchmarks/cluster.py [--smoke]    about 5 minutes; expected: speed-ups of 3 to 4. Needs root.
+    --rounds 4 says more.
 
 `none` computes the gradients of its share and agrees with nobody: its speed-up is what the shares of the cores allow.
 Weak: every node has the batch the one has. Strong: four nodes share it, so that each computes on smaller batches.
@@ -19,7 +20,7 @@ from gradsync.record import Run
 
 def main() -> None:
     """Print samples a second on one node and on all, round by round, and the speed-ups."""
-    flags = {"rounds": (4, 1), "model": ("vgg11", "logistic"), "batch_per_node": (64, 4), "steps": (8, 2)}
+    flags = {"rounds": (2, 1), "model": ("vgg11", "logistic"), "batch_per_node": (64, 4), "steps": (8, 2)}
     given = asked(__doc__, **flags, nodes=(4, 2), cpus=(0.5, 1.0))
     nodes, one_batch = given.nodes, given.batch_per_node
     shared = {"model": given.model, "nodes": nodes, "cpus": given.cpus, "steps": given.steps, "eval": False}

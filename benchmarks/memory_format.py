@@ -1,6 +1,6 @@
 """Which memory layout is faster, model by model and precision by precision: contiguous or channels-last, in turns.
 
-    python benchmarks/memory_format.py [--smoke]    about 3 minutes; expected: channels-last is faster but for alexnet
+    python benchmarks/memory_format.py [--smoke]    about 2 minutes; expected: channels-last is faster but for alexnet
     in fp32
 
 The answer stands in gradsync.models.MODELS (channels_last).
@@ -47,7 +47,7 @@ class Case:
 
 
 def main() -> None:
-    given = asked(__doc__, models=(",".join(BATCHES), "mnist-cnn"), rounds=(7, 2))
+    given = asked(__doc__, models=(",".join(BATCHES), "mnist-cnn"), rounds=(3, 2))
     print(f"{torch.get_num_threads()} threads, median of {given.rounds - 1} steps after one to warm up")
     for name in given.models.split(","):
         batch = 2 if given.smoke else BATCHES[name]

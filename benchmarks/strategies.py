@@ -1,7 +1,7 @@
 """Every synchronous strategy over every transport on VGG-11, in turns: step time as a ratio to ddp.
 
-    python benchmarks/strategies.py [--smoke]    about 10 minutes; expected: bucketed at most 1.03 of ddp, ring at
-    most 1.3 of gloo's all-reduce on the same bytes (``one-block``: one_block.py)
+    python benchmarks/strategies.py [--smoke]    about 4 minutes; expected: bucketed at most 1.03 of ddp, ring at
+    most 1.3 of gloo's all-reduce on the same bytes (``one-block``: one_block.py). --rounds 3 says more.
 
 --only bucketed,ring compares these with ddp and leaves out the others; --workers 2,4 are the numbers of workers.
 """
@@ -75,7 +75,7 @@ def label(way: tuple[str, str]) -> str:
 
 
 def main() -> None:
-    flags = {"rounds": (3, 1), "steps": (6, 2), "batch_size": (64, 4), "workers": ("2,4", "2")}
+    flags = {"rounds": (1, 1), "steps": (6, 2), "batch_size": (64, 4), "workers": ("2,4", "2")}
     given = asked(__doc__, **flags, only=("all", "bucketed,ring,one-block"))
     names = {"ddp", *given.only.replace("one-block", ONE_BLOCK).split(",")}
     chosen = [(name, via) for name, via in WAYS if name in names or given.only == "all"]

@@ -43,6 +43,8 @@ def test_absurd_sizes_are_refused_at_once(kind: type):
             several = any(hint is Ellipsis for hint in leaves(types_of(kind)[name]))
             if value == 10**9 and name in ("steps", "log_every", "seed"):
                 continue  # nothing of that size is made
+            if name == "lr" and 0 <= value < 1e38:
+                continue  # a large one is how training is made to diverge
             with pytest.raises(InputError, match="--"):
                 kind(**{name: (value,) if several else value})
 
