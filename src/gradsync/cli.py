@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The entry point: 0 all well, 1 a run failed, 2 the input was wrong, 128 + the signal that interrupted it."""
+    # Before torch is imported: it warns of every address that has no name, as those of emulated nodes.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         with stops_raised():
             code = dispatch(parse(list(sys.argv[1:] if argv is None else argv)))
