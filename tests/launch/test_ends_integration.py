@@ -73,7 +73,7 @@ def test_a_command_killed_while_its_ranks_start_leaves_none(tmp_path: Path, way:
         time.sleep(0.25 * number)  # into its start, not until something has happened
         process.kill()
         process.wait()
-        wait_until(lambda tag=tag: not with_tag(tag), 5)
+        assert wait_until(lambda tag=tag: not with_tag(tag), 5) < 5
 
 
 @pytest.mark.alone
