@@ -1,4 +1,4 @@
-"""When a process ends: not to outlive the one that started it (Linux), and not in the middle of cleaning up."""
+"""How a process ends: it does not outlive its parent (Linux), and is not interrupted while cleaning up."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None  # found now: after a fork is no time to look
+_PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None  # looked up now: it is not safe after a fork
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What tells a command to stop: Ctrl-C, whoever ends it, and the end of its terminal."""
+"""The signals that stop a command: Ctrl-C, ``kill``, and the end of its terminal."""
 
 
 def end_with_parent(number: signal.Signals, parent: int | None = None) -> None:
-    """The kernel sends this signal when the parent is gone, and we do if it went before the kernel was told.
+    """Have the kernel send this signal when the parent ends; if it has ended already, send the signal ourselves.
 
     ``parent``: its process id, where the caller knows it from before the fork.
     """
@@ -33,19 +33,19 @@ def end_with_parent(number: signal.Signals, parent: int | None = None) -> None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in the kernel's ticks since boot; None: it is gone. Ids are used again, this is not."""
+    """When a process started, in the kernel's ticks since boot; None: it is gone. Ids are reused, this is not."""
     fields = stat_fields(pid)
     return int(fields[19]) if fields else None
 
 
 def state(pid: int) -> str | None:
-    """R, S, D, T (stopped), Z (ended, but nobody has asked for its exit code), ...; None: it is gone."""
+    """R, S, D, T (stopped), Z (ended, but not reaped), ...; None: it is gone."""
     fields = stat_fields(pid)
     return fields[0] if fields else None
 
 
 def stat_fields(pid: int) -> list[str]:
-    """Of /proc/PID/stat, from the third on: behind the name, which may hold anything."""
+    """The fields of /proc/PID/stat from the third on: those after the name, which may contain any character."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     return []
@@ -53,7 +53,7 @@ def stat_fields(pid: int) -> list[str]:
 
 @contextmanager
 def stops_raised() -> Iterator[None]:
-    """Every stop is treated like Ctrl-C: clean up, then end. What somebody has told us to ignore (nohup) stays so."""
+    """Treat every stop signal like Ctrl-C: clean up, then end. Signals that are ignored (nohup) stay ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
         return
@@ -74,7 +74,7 @@ def raise_stop(number: int, _: Any) -> NoReturn:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """A Ctrl-C, perhaps the second, must not come in between: it arrives when the block has ended."""
+    """A Ctrl-C, perhaps a second one, must not interrupt the block: it is delivered when the block has ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# What a terminal obeys instead of showing: control characters, changes of direction, half characters, and line ends
-# that only some programs know. New lines and tabs stay.
+# What a terminal interprets instead of showing: control characters, changes of text direction, lone surrogates, and
+# line separators that only some programs know. Newlines and tabs stay.
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 SUSPICIOUS = re.compile(r"[^\n\t\x20-\x7e\xa1-\xac\xae-\u05ff]")
 

@@ -1,12 +1,19 @@
-"""What to run, complete and re-runnable: what is trained (training), where (placement), by how many and how (run)."""
+"""What to run: what is trained (training), where (placement), by how many workers and with which strategy (run), and
+every setting worked out (resolved)."""
 
+from gradsync.config.facts import Facts
 from gradsync.config.injection import Injection, parse_injection
 from gradsync.config.placement import Launcher, Placement, Shape
-from gradsync.config.run import (
+from gradsync.config.resolved import (
     LARGE_BATCH,
     LEARNING_RATE,
-    ONE_PROCESS,
-    WITH_SERVERS,
+    Resolved,
+    resolve,
+    strategy_name,
+    suited,
+    worker_count,
+)
+from gradsync.config.run import (
     RunConfig,
     Settings,
     Transport,
@@ -23,12 +30,12 @@ __all__ = [
     "ALTERNATIVES",
     "LARGE_BATCH",
     "LEARNING_RATE",
-    "ONE_PROCESS",
-    "WITH_SERVERS",
     "Buffers",
+    "Facts",
     "Injection",
     "Launcher",
     "Placement",
+    "Resolved",
     "RunConfig",
     "Settings",
     "Shape",
@@ -39,5 +46,9 @@ __all__ = [
     "parse_injection",
     "read_file",
     "read_values",
+    "resolve",
     "settings_in",
+    "strategy_name",
+    "suited",
+    "worker_count",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gradsync.config.values import shown
 from gradsync.errors import InputError
-from gradsync.values import shown
 
 SLOWEST_MBIT, FASTEST_MBIT = 0.01, 32_000.0  # what the kernel's token bucket can count
 LONGEST_MS = 3_600_000
@@ -14,7 +14,7 @@ LONGEST_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Injection:
-    """In every step a delay for one rank; or a slower link for the node it is on, while the run lasts."""
+    """A delay for one rank in every step, or a slower link for its node while the run lasts."""
 
     rank: int
     where: str

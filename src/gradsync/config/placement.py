@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gradsync.config.values import check_values, quantity
 from gradsync.errors import InputError
-from gradsync.values import check_values, quantity
 
 RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -21,22 +21,23 @@ Launcher = Literal["local", "torchrun", "mpi", "slurm"]
 
 @dataclass(kw_only=True)
 class Shape:
-    """What an emulated cluster is to be like."""
+    """The shape of an emulated cluster: how many nodes, and what each has."""
 
     nodes: int | None = None
-    """Nodes to run on: hosts of --hosts, nodes of a Slurm job, else of an emulated cluster made for the run."""
+    """Nodes to run on: of --hosts, of a Slurm job, else of an emulated cluster made for the run. Default: this
+    machine alone, or as many as --hosts names."""
 
     bandwidth: str | None = None
-    """Emulated: what each node's link carries in each direction, for instance 1gbit. Default: what the host can."""
+    """Emulated: bandwidth of each node's link, per direction, for instance 1gbit. Default: as fast as the host."""
 
     latency: str | None = None
-    """Emulated: how long a message is under way from one node to another, for instance 0.2ms. Needs netem."""
+    """Emulated: one-way latency between nodes, for instance 0.2ms (needs netem). Default: none added."""
 
     cpus: float | None = None
-    """Emulated: the share of cores each node gets, for instance 0.5."""
+    """Emulated: cores of each node, for instance 0.5. Default: no limit."""
 
     memory: str | None = None
-    """Emulated: what the processes of a node may use together, for instance 4GB."""
+    """Emulated: memory of each node, shared by its processes, for instance 4GB. Default: no limit."""
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -71,64 +72,64 @@ class Shape:
 
 @dataclass(kw_only=True)
 class Placement(Shape):
-    """The flags that say where, the same for every command that trains."""
+    """The flags that say where to run, the same for every command that trains."""
 
     workers_per_node: int | None = None
-    """Workers on each of them. Default: 1, or as many as it takes."""
+    """Workers on each node. Default: 1, or as many as it takes."""
 
     cluster: str | None = None
-    """The emulated cluster to run on (gradsync cluster up)."""
+    """Name of the emulated cluster to run on (gradsync cluster up)."""
 
     launcher: Launcher | None = None
     """What starts the processes: gradsync itself (local), torchrun on --hosts over ssh, mpiexec, or Slurm.
-    Default: mpi for --transport mpi, torchrun where there are --hosts, else local."""
+    Default: mpi for --transport mpi, torchrun with --hosts, else local."""
 
     hosts: tuple[str, ...] = ()
-    """The hosts for torchrun or mpi, for instance a,b,c,d; the first one is where they meet."""
+    """Hosts for torchrun or mpi, for instance a,b,c,d; the rendezvous is on the first one."""
 
     ssh: str = "ssh"
-    """How to reach the hosts, for instance 'ssh -p 2222'."""
+    """Command that reaches the hosts, for instance 'ssh -p 2222'."""
 
     remote_python: str | None = None
-    """The python to start there. Default: this one's path."""
+    """Python to start on the hosts. Default: the path of this one."""
 
     mpiexec: str | None = None
-    """The mpiexec to use. Default: the one beside this python, else the one on the path."""
+    """mpiexec to use. Default: the one next to this Python, else the one on PATH."""
 
     partition: str | None = None
-    """Slurm: the partition."""
+    """Slurm: partition. Default: the cluster's."""
 
     account: str | None = None
-    """Slurm: the account."""
+    """Slurm: account. Default: yours."""
 
     time: str | None = None
-    """Slurm: the time limit, for instance 01:30:00."""
+    """Slurm: time limit, for instance 01:30:00. Default: the partition's."""
 
     sbatch: tuple[str, ...] = ()
-    """Slurm: other options of sbatch, for instance --sbatch gres=gpu:4 constraint=a100."""
+    """Slurm: further options of sbatch, for instance --sbatch gres=gpu:4 constraint=a100."""
 
     timeout: float = 60.0
-    """Seconds without a sign of life from a node until the run fails and names it."""
+    """Seconds without a sign of life from a node after which the run fails and names it."""
 
     def check_placement(self) -> None:
         self.check_shape()
         self.hosts = tuple(filter(None, self.hosts))
         if self.hosts and self.is_shaped:
             raise InputError(
-                "you set --hosts and what an emulated cluster is to be like: real hosts are as they are. "
+                "you set --hosts and the shape of an emulated cluster: real hosts cannot be shaped. "
                 "HINT: leave out --hosts, or --bandwidth, --latency, --cpus, --memory and --cluster."
             )
         if self.hosts and self.nodes not in (None, len(self.hosts)):
             raise InputError(f"--hosts names {len(self.hosts)} hosts, but --nodes is {self.nodes}: leave one out.")
         if self.launcher == "torchrun" and not self.hosts:
             raise InputError(
-                "--launcher torchrun needs to know where: --hosts a,b,c,d. "
+                "--launcher torchrun needs hosts, for instance --hosts a,b,c,d. "
                 "HINT: on this machine alone, leave out --launcher."
             )
         if self.hosts and self.launcher not in (None, "torchrun", "mpi"):
-            raise InputError(f"--hosts is for torchrun and mpi: --launcher {self.launcher} finds its own.")
+            raise InputError(f"--hosts is for torchrun and mpi: --launcher {self.launcher} does not use it.")
         if self.launcher == "slurm" and self.is_shaped:
-            raise InputError("--launcher slurm runs on nodes as they are: an emulated cluster has no Slurm.")
+            raise InputError("--launcher slurm runs on real nodes: an emulated cluster has no Slurm.")
         if self.launcher != "slurm":
             for name in ("partition", "account", "time", "sbatch"):
                 if getattr(self, name):
@@ -136,12 +137,12 @@ class Placement(Shape):
 
     @property
     def is_shaped(self) -> bool:
-        """Whether something is asked that only an emulated cluster has."""
+        """Whether a setting is given that only an emulated cluster has."""
         asked = (self.cluster, self.bandwidth, self.latency, self.cpus, self.memory)
         return any(value is not None for value in asked)
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the nodes are namespaces of this machine."""
+        """Whether the nodes are network namespaces on this machine."""
         own_nodes = self.nodes is not None and self.launcher != "slurm" and not self.hosts
         return self.is_shaped or own_nodes

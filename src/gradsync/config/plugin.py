@@ -43,7 +43,7 @@ def resolve(reference: str, what: str) -> Callable[[], Any]:
 def import_file(path: Path, what: str) -> Any:
     try:
         is_there = path.is_file()
-    except (OSError, ValueError):  # a name too long, or with a zero in it
+    except (OSError, ValueError):  # a name too long, or with a null byte in it
         is_there = False
     if not is_there:
         raise InputError(f"--{what} names {path}, and there is no such file (looked from {Path.cwd()}).")
@@ -92,6 +92,6 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def is_in_between(file: str) -> bool:
-    """Whether a frame is ours, torch's or Python's own: what lies between the user's code and where it was called."""
-    ours = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<frozen importlib")
+    """Whether a frame is ours, torch's or Python's own, between our call and the user's code."""
+    ours = (str(Path(__file__).parent.parent), str(Path(torch.__file__).parent), "<frozen importlib")
     return file.startswith(ours) or (file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in file)

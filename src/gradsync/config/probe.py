@@ -1,4 +1,4 @@
-"""What the collective benchmark measures: which operations on how many bytes, over what, between which workers."""
+"""What the collective benchmark measures: which operations on how many bytes, over which transport, and where."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from gradsync.config.facts import Facts
 from gradsync.config.placement import Placement
+from gradsync.config.resolved import Resolved, resolve
 from gradsync.config.run import RunConfig, Transport
+from gradsync.config.values import check_values, quantity
 from gradsync.errors import InputError, unknown
-from gradsync.values import check_values, quantity
 
 OPERATIONS = ("broadcast", "reduce", "gather", "scatter", "all-reduce", "reduce-scatter", "all-gather")
 SIZES = ("1KB", "4KB", "16KB", "64KB", "256KB", "1MB", "4MB", "16MB", "64MB")
@@ -30,20 +32,20 @@ class ProbeConfig(Placement):
     """What carries the messages, for instance gloo,mpi. auto: gloo, or nccl where every worker has a GPU."""
 
     operations: tuple[str, ...] = OPERATIONS
-    """Of broadcast, reduce, gather, scatter, all-reduce, reduce-scatter, all-gather."""
+    """Collectives to time: broadcast, reduce, gather, scatter, all-reduce, reduce-scatter, all-gather."""
 
     sizes: tuple[str, ...] = SIZES
-    """Bytes of the whole message, for instance 64KB,1MB,16MB: of gather, scatter, reduce-scatter and all-gather every
-    worker's part is that divided by the workers."""
+    """Sizes of the whole message, for instance 64KB,1MB,16MB. In gather, scatter, reduce-scatter and all-gather each
+    worker's part is this divided by the number of workers."""
 
     iterations: int = 20
-    """How often each is timed, at most; large messages less often, but at least three times."""
+    """Iterations of each operation and size, at most; large messages get fewer, but at least three."""
 
     seconds: float = 0.5
     """About how long each operation on each size is timed, at most."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the messages lie. auto: on a GPU if there is one."""
+    """Device that holds the messages; auto takes a GPU if there is one."""
 
     threads: int | None = None
     """Compute threads per worker. Default: cores ÷ workers, at least 1."""
@@ -75,9 +77,9 @@ class ProbeConfig(Placement):
         return sorted({int(size) for size in asked})
 
     def runs(self) -> list[RunConfig]:
-        """What the launchers start, one per transport. Nothing is trained: settings of training mean nothing here."""
+        """What the launchers start, one per transport. Nothing is trained: training settings have no effect."""
         placement = {item.name: getattr(self, item.name) for item in fields(Placement)}
-        found = [
+        return [
             RunConfig(
                 **placement,
                 workers=self.workers,
@@ -93,12 +95,17 @@ class ProbeConfig(Placement):
             )
             for transport in self.transport
         ]
-        if any(run.resolved().processes < 2 for run in found):
-            raise InputError("one worker has nobody to send to: give --workers 2 or more.")
-        return found
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def resolve_probe(asked: ProbeConfig) -> list[Resolved]:
+    """Resolve its runs. Every worker is a process of its own, and there is no strategy whose facts would matter."""
+    found = [resolve(run, Facts()) for run in asked.runs()]
+    if any(run.processes < 2 for run in found):
+        raise InputError("one worker has nobody to send to: give --workers 2 or more.")
+    return found
 
 
 def load_probe(path: Path) -> ProbeConfig:
@@ -106,6 +113,6 @@ def load_probe(path: Path) -> ProbeConfig:
 
 
 def message_bytes(asked: int, workers: int) -> int:
-    """Rounded down to as many numbers for every worker, but at least one."""
+    """The size rounded down so that every worker has equally many numbers, at least one."""
     for_each = NUMBER_BYTES * workers
     return max(1, asked // for_each) * for_each

@@ -1,4 +1,7 @@
-"""What is trained, on what, and how: one field per setting. Where, and by how many, is said elsewhere."""
+"""What is trained, on what, and how: one field per setting, one class per group of flags in ``--help``.
+
+Where the processes run is set in placement; how many there are, and how they synchronize, in run.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +9,48 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradsync.config.injection import parse_injection
+from gradsync.config.values import flag, shown
+from gradsync.config.window import DEFAULT_WINDOW, parse_window
 from gradsync.errors import InputError
-from gradsync.values import flag, shown
 
 Buffers = Literal["local", "broadcast", "average"]
 
-# Two ways to say one thing: a flag for one replaces what a file says about the other.
+# Two ways to set the same thing: a flag for one replaces the value a file gives for the other.
 ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
 
 
 @dataclass(kw_only=True)
-class Training:
-    """What is trained, on what, and how."""
+class Task:
+    """The model and the data it is trained on."""
 
     model: str = "vgg11"
     """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
 
     norm: Literal["batch", "none"] = "batch"
-    """none takes BatchNorm out of the built-in models."""
-
-    sync_bn: bool = False
-    """BatchNorm statistics over the global batch instead of each worker's share."""
+    """Normalization layers of the built-in models; none takes BatchNorm out."""
 
     data: str = "synthetic"
     """synthetic, cifar10, mnist, or your own as package.module:function (returns train and test Datasets)."""
 
     train_samples: int | None = None
-    """Train on the first so many samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
+    """Train on the first N samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
 
     test_samples: int | None = None
-    """Test on the first so many samples. Default: all; synthetic makes 512."""
+    """Test on the first N samples. Default: all; synthetic makes 512."""
 
     augment: bool = True
-    """Random crops and flips in training, where the data set has them (cifar10)."""
+    """Random crops and flips in training, where the data set defines them (cifar10)."""
 
-    loader_processes: int = 0
-    """Loader processes per worker for your own Datasets; the built-in sets need none."""
+    seed: int = 0
+    """Seed of the initial parameters, the shuffles and the augmentation."""
+
+
+@dataclass(kw_only=True)
+class Recipe:
+    """Batches, optimizer, learning-rate schedule, and what the workers share."""
 
     batch_size: int | None = None
-    """Samples per step over all workers, split evenly. Default: 64."""
+    """Global batch: samples per step over all workers, split evenly. Default: 64."""
 
     batch_per_worker: int | None = None
     """Samples per step and worker, instead of --batch-size."""
@@ -53,29 +59,30 @@ class Training:
     """Passes over the training data. Default: 1."""
 
     steps: int | None = None
-    """Stop after so many steps, instead of --epochs."""
+    """Stop after N steps, instead of --epochs."""
 
     accumulate: int = 1
-    """Compute each worker's share in so many pieces, one after another: large batches on little memory."""
+    """Gradient accumulation: compute each worker's share of the batch in N pieces, to save memory."""
 
     optimizer: Literal["sgd", "adam", "lars"] = "sgd"
-    """Which update rule. lars: sgd with a step per layer that fits the size of its parameters."""
+    """Update rule. lars: sgd with a learning rate per layer, scaled to the norm of its parameters."""
 
     lr: float | None = None
     """Learning rate. Default: 0.01 for sgd, 0.001 for adam, 1 for lars."""
 
     lr_scaling: Literal["none", "linear", "sqrt"] | None = None
-    """Times the number of workers, or its root. Default: none; linear for --batch-per-worker above 1,024 in all."""
+    """Scale the learning rate linearly with the workers, or by their square root. Default: none; linear for
+    --batch-per-worker with a global batch above 1,024."""
 
     warmup_epochs: float | None = None
-    """Epochs in which the learning rate grows to its full size. Default: none; where it is scaled and the batch is
-    above 1,024, 5 epochs, but at most a quarter of the run."""
+    """Epochs over which the learning rate rises to its full value. Default: none; where it is scaled and the global
+    batch is above 1,024, 5 epochs, but at most a quarter of the run."""
 
     schedule: Literal["constant", "cosine", "step"] = "constant"
-    """What becomes of the learning rate after that: cosine goes down to 0, step falls at each of --decay-epochs."""
+    """Learning-rate schedule after warm-up: cosine decays to 0, step divides by ten at each of --decay-epochs."""
 
     decay_epochs: tuple[int, ...] = (30, 60, 80)
-    """With --schedule step: after which epochs it falls to a tenth."""
+    """Epochs after which --schedule step divides the learning rate by ten."""
 
     label_smoothing: float = 0.0
     """Share of each label that is spread over all classes in training, for instance 0.1."""
@@ -87,58 +94,88 @@ class Training:
     """L2 penalty. Default: 1e-4 for sgd and lars, 0 for adam."""
 
     reshuffle: bool = True
-    """Another order of the samples in every epoch; without it, the same one each time."""
+    """Shuffle the samples anew in every epoch; without it, every epoch has the same order."""
 
     start: Literal["same", "own"] = "same"
-    """own: every worker keeps the parameters it drew itself instead of getting rank 0's. To see what that does."""
+    """Initial parameters: rank 0's for every worker (same), or each worker's own (own), to see the effect."""
 
-    seed: int = 0
-    """Decides parameters, shuffles and augmentation."""
+    sync_bn: bool = False
+    """Compute BatchNorm statistics over the global batch instead of each worker's share."""
 
-    precision: Literal["fp64", "fp32", "bf16"] = "fp32"
-    """bf16 is autocast over float32 parameters."""
+    buffers: Buffers | None = None
+    """BatchNorm running statistics: each worker's own (local), rank 0's for all (broadcast), or the average.
+    Default: the strategy's."""
+
+    keep_going: bool = False
+    """Continue when the loss is NaN or infinite."""
+
+    server_placement: Literal["own", "shared"] = "own"
+    """Parameter servers in processes of their own, or each inside the process of a worker (shared)."""
+
+
+@dataclass(kw_only=True)
+class Compute:
+    """What each worker computes with."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto takes a GPU where there is one."""
+    """Device of the workers; auto takes a GPU where there is one."""
+
+    precision: Literal["fp64", "fp32", "bf16"] = "fp32"
+    """Floating-point format; bf16 is autocast over float32 parameters."""
 
     threads: int | None = None
     """Compute threads per worker. Default: cores ÷ workers, at least 1."""
 
-    buffers: Buffers | None = None
-    """BatchNorm statistics: each worker its own, rank 0's for all, or the average. Default: the strategy's."""
+    loader_processes: int = 0
+    """Loader processes per worker for your own Datasets; the built-in sets need none."""
+
+
+@dataclass(kw_only=True)
+class Measuring:
+    """What is measured and tested."""
 
     eval: bool = True
     """Test after every epoch and at the end."""
 
     train_accuracy: bool = False
-    """Also count how many samples of each training batch are recognised."""
-
-    log_every: int = 20
-    """Steps between two lines of output when it is not a terminal."""
-
-    keep_going: bool = False
-    """Train on when the loss is not a number."""
+    """Also record the training accuracy of each batch."""
 
     measure: bool = True
-    """Stamp phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
+    """Time phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
+
+    window: str = DEFAULT_WINDOW
+    """Which steps are timed: first:last, all (from step 2 on), or last:100. The first step is never timed."""
 
     inject: str | None = None
-    """Make a rank slow: rank=2,where=data|forward|backward|link,ms=200 (link: each of its messages leaves late)."""
+    """Slow one rank down on purpose: rank=2,where=data|forward|backward|link,ms=200 (link: a delay before each of its
+    messages)."""
 
-    tensorboard: bool = False
-    """Write event files for TensorBoard into the run folder while it trains."""
 
-    save_model: bool = False
-    """Keep the trained parameters and buffers as model.pt in the run folder: rank 0's, or the servers' last ones."""
-
-    server_placement: Literal["own", "shared"] = "own"
-    """Parameter servers as processes of their own, or each within the process of a worker."""
+@dataclass(kw_only=True)
+class Output:
+    """What is written while a run goes on, and where."""
 
     out: str = "runs"
     """Folder in which each run makes its own."""
 
+    log_every: int = 20
+    """Steps between two lines of output, if the output is not a terminal."""
+
+    tensorboard: bool = False
+    """Write event files for TensorBoard into the run folder during training."""
+
+    save_model: bool = False
+    """Keep the trained parameters and buffers as model.pt in the run folder: rank 0's, or with servers those of the
+    worker that has seen the most updates."""
+
+
+@dataclass(kw_only=True)
+class Training(Output, Measuring, Compute, Recipe, Task):
+    """What is trained, on what, how, and what is measured and written."""
+
     def check_training(self) -> None:
         parse_injection(self.inject)
+        parse_window(self.window)
         if not 0 <= self.label_smoothing < 1:
             given = shown(self.label_smoothing)
             raise InputError(f"--label-smoothing is {given}: it must be 0 or more, and less than 1.")

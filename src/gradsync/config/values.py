@@ -1,19 +1,24 @@
-"""What a value of a setting must be: its type, told from its field, and its limits, told here for all settings."""
+"""What a value of a setting must be: its type, read from its field, and its limits, listed here for all settings.
+
+This is also the one place that parses text into a value of a type: for flags, varied settings and options.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from math import isfinite
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gradsync.errors import InputError
 
-# Setting -> least and most, the same wherever a setting of that name stands; of a list, for each value in it.
-# The most is far above what anybody runs, and far below what would fill memory or take a day to count.
+# Setting -> least and greatest value, for every setting of that name; for a list, each value in it.
+# The greatest is far above what anybody runs, and far below what would fill memory or take a day to count to.
 LIMITS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("workers", "nodes", "workers_per_node", "node_counts", "per_node"), (1, 10_000)),
     **dict.fromkeys(("batch_size", "batch_per_worker", "batch_sizes"), (1, 1_000_000)),
@@ -40,29 +45,63 @@ LIMITS: dict[str, tuple[float, float]] = {
 MOST_VALUES = 1_000  # in one list
 LONGEST_TEXT = 100_000
 SHOWN_CHARACTERS = 60
-NO_TEXT = {"Cc": "a control character", "Cs": "half a character", "Zl": "a line break", "Zp": "a line break"}
+NO_TEXT = {"Cc": "a control character", "Cs": "a lone surrogate", "Zl": "a line break", "Zp": "a line break"}
 
 
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, several: str = "") -> str:
     """1 worker, 2 workers."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in a sentence: on one line, and not the whole of a long one."""
+    """A value as a message shows it: on one line, and cut off if it is long."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+    except (ValueError, RecursionError):  # Python prints no number of more than 4,300 digits
         text = "too long to show"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
+def parsed(text: str, kind: Any) -> Any:
+    """Parse text as a value of a type; lists are comma-separated. ValueError if it does not fit the type."""
+    if get_origin(kind) is tuple:
+        return tuple(parsed(part, get_args(kind)[0]) for part in listed(text))
+    for one in kinds_in(kind):
+        with suppress(ValueError):
+            return parsed_plainly(text, one)
+    raise ValueError(f"{shown(text)} is not {must_be(kind)}")
+
+
+def parsed_plainly(text: str, kind: Any) -> Any:
+    if kind is bool:
+        return parsed_plainly(text.lower(), Literal["true", "false"]) == "true"
+    if get_origin(kind) is Literal and text not in get_args(kind):
+        raise ValueError(text)
+    return kind(text) if kind in (int, float, Path) else text
+
+
+def listed(text: str) -> list[str]:
+    """The parts between commas."""
+    return [part for part in text.split(",") if part]
+
+
+def kinds_in(hint: Any) -> list[Any]:
+    """The types one value of a setting may have: int for ``int | None``, and for ``tuple[int, ...]``."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return [get_args(kind)[0] if get_origin(kind) is tuple else kind for kind in kinds if kind is not type(None)]
+
+
+def must_be(hint: Any) -> str:
+    """A whole number, one of these, a path: what one value of a setting must be, in words."""
+    return " or ".join(map(describe, kinds_in(hint)))
+
+
 def quantity(name: str, text: str | None, units: dict[str, float], example: str) -> float | None:
-    """``1gbit``, ``0.2ms``, ``4GB`` in the unit that counts 1; capitals do not matter."""
+    """``1gbit``, ``0.2ms``, ``4GB`` in the unit whose factor is 1; case does not matter."""
     if text is None:
         return None
     for unit, factor in sorted(units.items(), key=lambda item: -len(item[0])):
@@ -85,7 +124,7 @@ def at_least(config: Any, name: str, least: int) -> None:
 
 
 def between(name: str, value: Any, least: float, most: float) -> None:
-    """A number, or each of a list. What is not a number (NaN) is not between any two."""
+    """Refuse a number, or any number of a list, that is not within these limits. NaN never is."""
     several = isinstance(value, (tuple, list))
     for item in value if several else (value,):
         if not least <= item <= most:
@@ -94,9 +133,9 @@ def between(name: str, value: Any, least: float, most: float) -> None:
 
 
 def check_values(config: Any) -> None:
-    """Types, limits, and text on one line. Flags arrive with the right type; files and Python callers may not.
+    """Check types, limits, and that text is on one line. Flags arrive with the right type; files and Python may not.
 
-    Before anything is made of the values: a list or a loop of 10⁹ would not come to an end.
+    This comes before anything is computed from the values: a list or a loop of 10⁹ would not come to an end.
     """
     hints = types_of(config.__class__)
     for item in fields(config):
@@ -117,7 +156,7 @@ def check_values(config: Any) -> None:
 
 @cache
 def types_of(kind: Hashable) -> dict[str, Any]:
-    """Of the fields of a class."""
+    """The types of the fields of a class."""
     return get_type_hints(kind)
 
 
@@ -132,9 +171,9 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def one_line(what: str, text: str) -> None:
-    """Names, paths and commands go into scripts, where what stands after a line break would be a command."""
+    """Names, paths and commands go into scripts, where text after a line break would be a command."""
     if len(text) > LONGEST_TEXT:
-        raise InputError(f"{what} has {len(text):,} characters: it may have {LONGEST_TEXT:,}.")
+        raise InputError(f"{what} has {len(text):,} characters: the limit is {LONGEST_TEXT:,}.")
     for character in text:
         if kind := NO_TEXT.get(unicodedata.category(character)):
             raise InputError(f"{what} is {shown(text)}, with {kind} ({character!a}) in it: it must be plain text.")
@@ -156,5 +195,5 @@ def fits(value: Any, kind: Any) -> bool:
 def describe(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(get_args(kind))
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", Path: "a path"}
     return names.get(kind, "a table" if get_origin(kind) is dict else "a list")

@@ -1,4 +1,4 @@
-"""What a run leaves behind, and the one place where that is read back: checked, and safe to show.
+"""The record that a run leaves behind, and the one place where it is read back, checked and made safe to show.
 
 Everything a table or report needs is here, and nothing here needs torch. docs/record.md lists the fields.
 """
@@ -7,6 +7,7 @@ from gradsync.record.damage import DamagedRecord, UnreadableRecord, read_json
 from gradsync.record.folder import (
     CONFIG_FILE,
     PROBE_FILE,
+    RESOLVED_FILE,
     SUMMARY_FILE,
     RankLog,
     create_folder,
@@ -20,19 +21,42 @@ from gradsync.record.folder import (
     strict_json,
     write_json,
 )
-from gradsync.record.rows import Row, rank_rows, read_rows, rows_so_far, rows_until_damage
-from gradsync.record.run import Run, read_config, read_run, settings
-from gradsync.record.summaries import SCHEMA
+from gradsync.record.rank import (
+    RankRecord,
+    rank_records,
+    read_rank,
+    record_of,
+    records_until_damage,
+)
+from gradsync.record.rows import Row, read_rows, rows_so_far
+from gradsync.record.run import (
+    ProbeRun,
+    Recorded,
+    Run,
+    read_config,
+    read_resolved,
+    read_run,
+    settings,
+    write_settings,
+)
+from gradsync.record.summaries import SCHEMA, ProbeSummary, RankSummary, RunSummary
 
 __all__ = [
     "CONFIG_FILE",
     "PROBE_FILE",
+    "RESOLVED_FILE",
     "SCHEMA",
     "SUMMARY_FILE",
     "DamagedRecord",
+    "ProbeRun",
+    "ProbeSummary",
     "RankLog",
+    "RankRecord",
+    "RankSummary",
+    "Recorded",
     "Row",
     "Run",
+    "RunSummary",
     "UnreadableRecord",
     "create_folder",
     "finite",
@@ -42,14 +66,18 @@ __all__ = [
     "model_file",
     "rank_file",
     "rank_files",
-    "rank_rows",
+    "rank_records",
     "read_config",
     "read_json",
+    "read_rank",
+    "read_resolved",
     "read_rows",
     "read_run",
+    "record_of",
+    "records_until_damage",
     "rows_so_far",
-    "rows_until_damage",
     "settings",
     "strict_json",
     "write_json",
+    "write_settings",
 ]

@@ -1,4 +1,4 @@
-"""The errors for a record that cannot be read, and how its JSON is, so that no others come of it."""
+"""The errors for a record that cannot be read, and how its JSON is read without raising any others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradsync.text import printable
 
 
 class UnreadableRecord(InputError):
-    """Of another version, or none of ours at all. ``reason`` is one line."""
+    """A record of another version, or not a record of ours at all. ``reason`` is one line."""
 
     word = ""
 
@@ -29,26 +29,26 @@ class DamagedRecord(UnreadableRecord):
 
 
 def no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=no_number)
 
 
 def parse(content: bytes) -> Any:
-    """The JSON in it, with nothing in its texts that a terminal would obey. Raises ``Wrong``."""
+    """The value of JSON text, with every string made safe for a terminal. Raises ``Wrong``."""
     try:
         text = content.decode()
         value = _DECODER.decode(text)
         return value if is_plain(text) else cleaned(value)
     except RecursionError:
         raise Wrong("it is nested too deeply") from None
-    except ValueError as error:  # of UTF-8, of JSON, of a number with more than 4,300 digits
+    except ValueError as error:  # invalid UTF-8 or JSON, or a number with more than 4,300 digits
         raise Wrong(f"it is not JSON: {error}") from None
 
 
 def is_plain(text: str) -> bool:
-    """Whether its strings cannot have control characters: JSON writes most of these with a backslash."""
+    """Whether its strings are sure to have no control characters: JSON escapes most of these with a backslash."""
     return text.isascii() and "\\" not in text and "\x7f" not in text
 
 
@@ -63,7 +63,7 @@ def cleaned(value: Any) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """A file of a record that is there. What is no regular file is not opened: a pipe would never end."""
+    """The content of a record's file, which must exist. Only regular files are opened: a pipe would never end."""
     try:
         if not path.is_file():
             raise Wrong("it is not a file")

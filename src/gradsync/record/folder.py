@@ -1,4 +1,4 @@
-"""The run folder: config.json in, one rank-N.jsonl per rank while it runs, summary.json last."""
+"""The run folder: config.json and resolved.json first, one rank-N.jsonl per rank while it runs, summary.json last."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gradsync.config.values import LIMITS
 from gradsync.errors import InputError
-from gradsync.values import LIMITS
-from gradsync.writing import write_whole
+from gradsync.record.writing import write_whole
 
-CONFIG_FILE, SUMMARY_FILE = "config.json", "summary.json"
-PROBE_FILE = "probe.json"  # what a collective benchmark was asked, and how its folder is told from a run's
+CONFIG_FILE, RESOLVED_FILE, SUMMARY_FILE = "config.json", "resolved.json", "summary.json"
+PROBE_FILE = "probe.json"  # settings of a collective benchmark; they distinguish its folder from a run's
 
 MOST_RANKS = int(LIMITS["workers"][1] + LIMITS["servers"][1])
 RANK_FILE = re.compile(r"rank-(0|[1-9][0-9]{0,5})\.jsonl")
 
 
 def create_folder(out: Path, name: str) -> Path:
-    """A folder nobody else has: two runs in the same second get different ones."""
+    """Create a new folder: two runs in the same second get different ones."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
 
 
 def strict_json(value: Any, indent: int | None = None) -> str:
-    """Looks for what is not a number only if there is one: a rank writes a row every step."""
+    """Values are searched for NaN and infinity only if there is one, as a rank writes a row every step."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
     except ValueError:
@@ -55,7 +55,7 @@ def strict_json(value: Any, indent: int | None = None) -> str:
 
 
 def finite(value: Any) -> Any:
-    """JSON has no NaN: what is not a number is written as null."""
+    """JSON has no NaN and no infinity: both are written as null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def finite(value: Any) -> Any:
 class RankLog:
     """One rank's rows, each on disk before the next step starts, so that a killed run keeps them all.
 
-    Two threads write: the training's, and the one that samples the host.
+    Two threads write: the training thread, and the one that samples the host.
     """
 
     def __init__(self, folder: Path, rank: int) -> None:
@@ -90,7 +90,7 @@ def log_file(folder: Path, rank: int, stream: str) -> Path:
 
 
 def model_file(folder: Path, rank: int | None = None) -> Path:
-    """The trained model; where workers each have their own, until it is known which one is the run's: a rank's."""
+    """The trained model; if every worker has its own, that of a rank until it is known which one is the run's."""
     return folder / ("model.pt" if rank is None else f"model-{rank}.pt")
 
 
@@ -106,7 +106,7 @@ def rank_files(folder: Path) -> dict[int, Path]:
 
 
 def is_probe(folder: Path) -> bool:
-    return os.path.exists(folder / PROBE_FILE)  # False also where one may not look
+    return os.path.exists(folder / PROBE_FILE)  # False also where access is denied
 
 
 def is_run(folder: Path) -> bool:

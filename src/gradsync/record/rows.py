@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, cast, get_args
 
+from gradsync.config.values import shown
 from gradsync.record.damage import DamagedRecord, parse
-from gradsync.record.folder import MOST_RANKS, is_probe, rank_file
-from gradsync.record.shape import Filled, Within, Wrong, checker
-from gradsync.values import shown
-
-Row = dict[str, Any]
+from gradsync.record.folder import MOST_RANKS, is_probe
+from gradsync.record.shape import Filled, Within, Wrong, checker, hints_of
 
 LONGEST = 1e12  # seconds
 Count = Annotated[int, Within(0)]
 Number = Annotated[int, Within(1)]
 Bytes = Annotated[float, Within(0)]
 Seconds = Annotated[float, Within(0, LONGEST)]
-Duration = Annotated[float, Within(1e-9, LONGEST)]  # of something that was done: it is divided by
+Duration = Annotated[float, Within(1e-9, LONGEST)]  # of work that was done; it is a divisor, so never 0
 Time = Annotated[float, Within(-LONGEST, LONGEST)]
-Loss = Annotated[float, Within(-1e290, 1e290)]  # may be this large before it is none; sums of it are still numbers
+Loss = Annotated[float, Within(-1e290, 1e290)]  # so large at most that sums of it are still finite
 Ranks = Annotated[int, Within(1, MOST_RANKS)]
 Share = Annotated[float, Within(0, 1)]
 
@@ -53,7 +51,10 @@ class _PlaceAdded(TypedDict, total=False):
     host: Host
 
 
-class ProbeStart(_PlaceAdded):
+class ProbeStartRow(_PlaceAdded):
+    """The start of a collective benchmark."""
+
+    kind: Literal["start"]
     world_size: Ranks
     node: str
     pid: Annotated[int, Within(2)]
@@ -69,7 +70,7 @@ class _StartAdded(TypedDict, total=False):
     wire_bytes: tuple[Bytes, Bytes] | None
 
 
-class Start(ProbeStart, _StartAdded):
+class StartRow(ProbeStartRow, _StartAdded):
     role: Literal["worker", "server"]
     strategy: str
     model: str
@@ -83,17 +84,20 @@ class Start(ProbeStart, _StartAdded):
     steps_per_epoch: Number
 
 
-class Clock(TypedDict):
+class ClockRow(TypedDict):
+    kind: Literal["clock"]
     offset: Time
     bound: Time
     time: Time
 
 
-class Links(TypedDict):
+class LinksRow(TypedDict):
+    kind: Literal["links"]
     links: dict[str, tuple[Bytes, Seconds]]
 
 
-class RoundTrip(TypedDict):
+class RoundTripRow(TypedDict):
+    kind: Literal["round-trip"]
     round_trip: Seconds | None
 
 
@@ -104,7 +108,8 @@ class _HostAdded(TypedDict, total=False):
     gpu_utilization: float | None
 
 
-class HostSample(_HostAdded):
+class HostRow(_HostAdded):
+    kind: Literal["host"]
     time: Time
     cpu_seconds: Seconds
     memory_bytes: Bytes
@@ -123,7 +128,8 @@ class _StepAdded(TypedDict, total=False):
     collectives: list[tuple[str, str, Bytes, Bytes, Time, Time, Annotated[int, Within(0, 1)]]]
 
 
-class Step(_StepAdded):
+class StepRow(_StepAdded):
+    kind: Literal["step"]
     step: Number
     epoch: Number
     loss: Loss | None
@@ -135,7 +141,8 @@ class _TestAdded(TypedDict, total=False):
     update: Count
 
 
-class Test(_TestAdded):
+class TestRow(_TestAdded):
+    kind: Literal["test"]
     step: Count
     epoch: Count
     loss_sum: Loss | None
@@ -144,7 +151,8 @@ class Test(_TestAdded):
     whole: bool
 
 
-class Push(TypedDict):
+class PushRow(TypedDict):
+    kind: Literal["push"]
     worker: Count
     update: Count
     staleness: Count
@@ -153,12 +161,14 @@ class Push(TypedDict):
     seconds: Seconds
 
 
-class Lost(TypedDict):
+class LostRow(TypedDict):
+    kind: Literal["lost"]
     worker: Count
     message: str
 
 
-class Goodbye(TypedDict):
+class GoodbyeRow(TypedDict):
+    kind: Literal["goodbye"]
     worker: Count
 
 
@@ -168,7 +178,8 @@ class _EndAdded(TypedDict, total=False):
     buffers_sha256: str
 
 
-class End(_EndAdded):
+class EndRow(_EndAdded):
+    kind: Literal["end"]
     time: Time
 
 
@@ -176,7 +187,8 @@ class _ErrorAdded(TypedDict, total=False):
     silent_peers: list[str]
 
 
-class Error(_ErrorAdded):
+class ErrorRow(_ErrorAdded):
+    kind: Literal["error"]
     type: str
     message: str
     traceback: str
@@ -184,37 +196,50 @@ class Error(_ErrorAdded):
     time: Time
 
 
-class Point(TypedDict):
+class PointRow(TypedDict):
+    """One operation of a collective benchmark at one message size."""
+
+    kind: Literal["point"]
     operation: str
     size: Number
     bytes: Number
     seconds: Annotated[list[Duration], Filled()]
 
 
+TrainingRow = (
+    StartRow
+    | ClockRow
+    | LinksRow
+    | RoundTripRow
+    | HostRow
+    | StepRow
+    | TestRow
+    | PushRow
+    | LostRow
+    | GoodbyeRow
+    | EndRow
+    | ErrorRow
+)
+Row = TrainingRow | PointRow
+"""Distinguished by its kind. The start of a collective benchmark has only what ``ProbeStartRow`` has."""
+
 Shapes = dict[str, Any]
 """kind -> its declaration"""
 
-ANY_RANK: Shapes = {"end": End, "error": Error}
-TRAINING: Shapes = ANY_RANK | {
-    "start": Start,
-    "clock": Clock,
-    "links": Links,
-    "round-trip": RoundTrip,
-    "host": HostSample,
-    "step": Step,
-    "test": Test,
-    "push": Push,
-    "lost": Lost,
-    "goodbye": Goodbye,
-}
-PROBING: Shapes = ANY_RANK | {"start": ProbeStart, "point": Point}
+
+def by_kind(*declared: Any) -> Shapes:
+    return {get_args(hints_of(each)["kind"])[0]: each for each in declared}
+
+
+TRAINING: Shapes = by_kind(*get_args(TrainingRow))
+PROBING: Shapes = by_kind(ProbeStartRow, PointRow, EndRow, ErrorRow)
 
 STAMPS = ("phases", "collectives")
 MEASURED = ("begin", "first_collective", "payload")
 
 
 def shapes_in(folder: Path) -> Shapes:
-    """What the rows in a folder may be: of a run, or of a collective benchmark."""
+    """The rows a folder may have: those of a run, or of a collective benchmark."""
     return PROBING if is_probe(folder) else TRAINING
 
 
@@ -231,18 +256,18 @@ def decode(line: bytes, shapes: Shapes, stamps_until: int | None = None) -> Row:
         check_step(row)
     elif kind == "test" and row["correct"] > row["count"]:
         raise Wrong(f"correct is {row['correct']} of {row['count']}")
-    return row
+    return cast(Row, row)
 
 
-def thinned(row: Row, stamps_until: int) -> Row:
+def thinned(row: dict[str, Any], stamps_until: int) -> dict[str, Any]:
     step = row.get("step")
     if type(step) is int and step > stamps_until:
         return {name: value for name, value in row.items() if name not in STAMPS}
     return row
 
 
-def check_step(row: Row) -> None:
-    """A step that was measured has all that belongs to it."""
+def check_step(row: dict[str, Any]) -> None:
+    """A step that was measured must have every field of a measurement."""
     if row.get("correct", 0) > row["samples"]:
         raise Wrong(f"correct is {row['correct']} of {row['samples']}")
     for names in (MEASURED, STAMPS):
@@ -254,7 +279,7 @@ def check_step(row: Row) -> None:
 
 
 def read_rows(path: Path, stamps_until: int | None = None) -> Iterator[Row]:
-    """Every whole row; the last line of a killed process may be half written.
+    """Every complete row; the last line of a killed process may be half written.
 
     ``stamps_until``: leave out the stamps of later steps, which are most of the bytes.
     """
@@ -278,27 +303,6 @@ def read_rows(path: Path, stamps_until: int | None = None) -> Iterator[Row]:
 
 
 def rows_so_far(path: Path, stamps_until: int | None = None) -> Iterator[Row]:
-    """The same until the first row that is damaged: for who must go on whatever a rank has written."""
+    """The same up to the first damaged row, for callers that must go on whatever a rank has written."""
     with suppress(DamagedRecord):
         yield from read_rows(path, stamps_until)
-
-
-def rank_rows(folder: Path, world_size: int, stamps_until: int | None = None) -> list[list[Row]]:
-    """All rows of all ranks."""
-    return [list(read_rows(rank_file(folder, rank), stamps_until)) for rank in range(world_size)]
-
-
-def rows_until_damage(
-    folder: Path, world_size: int, stamps_until: int | None = None
-) -> tuple[list[list[Row]], DamagedRecord | None]:
-    """Each rank's rows as far as they can be read, and what is wrong with the next one."""
-    everyone: list[list[Row]] = []
-    damage = None
-    for rank in range(world_size):
-        everyone.append([])
-        try:
-            for row in read_rows(rank_file(folder, rank), stamps_until):
-                everyone[-1].append(row)
-        except DamagedRecord as error:
-            damage = damage or error
-    return everyone, damage

@@ -1,16 +1,13 @@
-"""summary.json, of a run and of a collective benchmark: what it has, and what must go together in it."""
+"""The fields of summary.json, of a run and of a collective benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
-from typing import Annotated, Any, Literal, TypedDict
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
-from gradsync.config import Shape
-from gradsync.errors import InputError
+from gradsync.config.window import DEFAULT_WINDOW
 from gradsync.record.rows import (
     Bytes,
-    Clock,
     Count,
     Duration,
     Host,
@@ -21,65 +18,70 @@ from gradsync.record.rows import (
     Share,
     Time,
 )
-from gradsync.record.shape import Filled, Within, Wrong, checker
-from gradsync.values import shown
+from gradsync.record.shape import Filled, Within
 
-SCHEMA = 3
-OLDEST_SCHEMA = 2  # the first with a ledger
-
-Summary = dict[str, Any]
+SCHEMA = 4
 
 
-class Test(TypedDict):
+class SummaryPart:
+    """A part of a summary, with its fields as attributes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload] # every part is a dataclass
+
+
+PARTS = ("data", "copy", "forward", "backward", "wait", "wire", "optimizer", "other")
+"""The parts of a step's time, which add up to it."""
+
+Ledger = dict[str, Time]
+"""The seconds of each part."""
+
+
+@dataclass(kw_only=True)
+class Test(SummaryPart):
     loss: Loss | None
     accuracy: Share
     correct: Count
     count: Number
 
 
+@dataclass(kw_only=True)
 class TestOfEpoch(Test):
     epoch: Count
     update: Count | None
 
 
-class _LedgerOnce(TypedDict, total=False):
-    hidden_comm: Time
-
-
-class Ledger(_LedgerOnce):
-    data: Time
-    copy: Time
-    forward: Time
-    backward: Time
-    wait: Time
-    wire: Time
-    optimizer: Time
-    other: Time
-
-
-class Traffic(TypedDict):
+@dataclass(kw_only=True)
+class ByteCounts(SummaryPart):
     sent_bytes: Bytes
     received_bytes: Bytes
 
 
-class Network(Traffic):
+@dataclass(kw_only=True)
+class Network(ByteCounts):
     steps: Count
     source: str
-    closed_form: Traffic | None
+    closed_form: ByteCounts | None
     overhead_percent: float | None
 
 
-class Payload(Traffic):
-    kinds: dict[str, Traffic]
-    setup: dict[str, Traffic]
+@dataclass(kw_only=True)
+class Payload(ByteCounts):
+    kinds: dict[str, ByteCounts]
+    setup: dict[str, ByteCounts]
 
 
-class _OnGpu(TypedDict, total=False):
-    gpu_peak_memory_bytes: Bytes | None
-    gpu_utilization: float | None
+@dataclass(kw_only=True)
+class Clock(SummaryPart):
+    """This rank's clock minus rank 0's at ``time``, and how far off that may be."""
+
+    time: Time
+    offset: Time
+    bound: Time
 
 
-class Rank(_OnGpu):
+@dataclass(kw_only=True)
+class RankSummary(SummaryPart):
     rank: Count
     role: str | None
     node: str | None
@@ -101,29 +103,33 @@ class Rank(_OnGpu):
     memory_bytes: Bytes | None
     peak_memory_bytes: Bytes | None
     clock: list[Clock]
+    gpu_peak_memory_bytes: Bytes | None = None
+    gpu_utilization: float | None = None
+    pushes: Count | None = None
+    """For a server: the gradients pushed to it."""
 
 
-class _ErrorAdded(TypedDict, total=False):
-    signal: Literal["SIGINT", "SIGTERM", "SIGHUP"]
-    out_of_memory: bool
-    transport: str
-
-
-class Error(_ErrorAdded):
+@dataclass(kw_only=True)
+class Error(SummaryPart):
     rank: Count | None
     type: str
     message: str
     traceback: str
     log: list[str]
+    signal: Literal["SIGINT", "SIGTERM", "SIGHUP"] | None = None
+    out_of_memory: bool | None = None
+    transport: str | None = None
 
 
-class LostWorker(TypedDict):
+@dataclass(kw_only=True)
+class LostWorker(SummaryPart):
     rank: Count
     steps: Count
     message: str
 
 
-class ClusterShape(TypedDict):
+@dataclass(kw_only=True)
+class ClusterShape(SummaryPart):
     name: str | None
     nodes: Ranks | None
     bandwidth: str | None
@@ -133,14 +139,16 @@ class ClusterShape(TypedDict):
     run_delay_percent: dict[str, float]
 
 
-class Staleness(TypedDict):
+@dataclass(kw_only=True)
+class Staleness(SummaryPart):
     histogram: dict[str, Number]
     mean: Annotated[float, Within(0)] | None
     max: Count | None
     dropped: Count
 
 
-class StragglerFound(TypedDict):
+@dataclass(kw_only=True)
+class StragglerFound(SummaryPart):
     rank: Count
     late_steps: Count
     steps: Count
@@ -148,7 +156,17 @@ class StragglerFound(TypedDict):
     cause: str
 
 
-class _Ended(TypedDict):
+@dataclass(kw_only=True)
+class Later(SummaryPart):
+    """The steps after the window."""
+
+    steps: Number
+    seconds_per_step: Duration
+    seconds_per_step_spread: Seconds | None
+
+
+@dataclass(kw_only=True)
+class Ended(SummaryPart):
     schema: int
     status: Literal["completed", "failed"]
     error: Error | None
@@ -160,7 +178,8 @@ class _Ended(TypedDict):
     total_seconds: Time | None
 
 
-class RunSummary(_Ended):
+@dataclass(kw_only=True)
+class RunSummary(Ended):
     lost: list[LostWorker]
     workers_per_node: Ranks | None
     launcher: str | None
@@ -195,26 +214,60 @@ class RunSummary(_Ended):
     ledger: Ledger | None
     hidden_comm: Time | None
     straggler: StragglerFound | None
-    ranks: Annotated[list[Rank], Filled()]
-    servers: list[Rank]
+    ranks: Annotated[list[RankSummary], Filled()]
+    servers: list[RankSummary]
+    window: str = DEFAULT_WINDOW
+    """The window that was asked for."""
+
+    window_first: Number | None = None
+    """The first and last step that were timed; None if none was."""
+
+    window_last: Number | None = None
+    later: Later | None = None
+
+    @property
+    def timed_steps(self) -> int:
+        """How many steps the means are of."""
+        return self.window_last - self.window_first + 1 if self.window_first and self.window_last else 0
 
 
-class PointFound(TypedDict):
+@dataclass(kw_only=True)
+class ProbePoint(SummaryPart):
+    """One operation on one message size over one transport."""
+
     transport: str
     operation: str
     workers: Ranks
     size: Number
+    """The bytes that were asked for."""
+
     bytes: Number
+    """S, the bytes of the message: rounded so that every worker has equally many numbers."""
+
     iterations: Number
     seconds: Duration
+    """Mean over the iterations of the time of the slowest rank."""
+
     spread_seconds: Seconds | None
+    """Its standard deviation; None for one iteration."""
+
     median_seconds: Duration
+    """Robust against the few iterations in which the scheduler ran something else."""
+
     factor: Annotated[float, Within(0)]
+    """Which part of S passes each link when nothing is sent twice."""
+
     algorithm_bandwidth: Annotated[float, Within(0)]
+    """S / t in bytes per second."""
+
     bus_bandwidth: Annotated[float, Within(0)]
+    """S / t · factor: comparable with the bandwidth of a link, whatever the number of workers."""
 
 
-class FitFound(TypedDict):
+@dataclass(kw_only=True)
+class ProbeFit(SummaryPart):
+    """Latency α and bandwidth β of an operation over a transport, and how far the measured times are from the fit."""
+
     transport: str
     operation: str
     workers: Ranks
@@ -226,58 +279,12 @@ class FitFound(TypedDict):
     largest_error: float
 
 
-class ProbeSummary(_Ended):
+@dataclass(kw_only=True)
+class ProbeSummary(Ended):
+    kind: str = "probe"
     transports: list[str]
-    points: list[PointFound]
-    fits: list[FitFound]
+    points: list[ProbePoint]
+    fits: list[ProbeFit]
 
 
-def other_version(summary: Any) -> str:
-    """Why this version does not read it, if so."""
-    schema = summary.get("schema") if isinstance(summary, dict) else None
-    if type(schema) is not int or OLDEST_SCHEMA <= schema <= SCHEMA:
-        return ""
-    if schema > SCHEMA:
-        return f"its record has schema {shown(schema)}, from a newer gradsync; this one reads up to {SCHEMA}."
-    return f"its record has schema {shown(schema)}, from before there was a ledger."
-
-
-def check_summary(summary: Any, of_probe: bool) -> Summary:
-    """As this version writes it; raises ``Wrong``."""
-    checker(ProbeSummary if of_probe else RunSummary)(summary)
-    if not of_probe:
-        hide_apart(summary)
-    for problem in contradictions(summary, of_probe):
-        raise Wrong(problem)
-    return summary
-
-
-def hide_apart(summary: Summary) -> None:
-    """Schema 2 had hidden_comm inside the ledger."""
-    for figures in (summary, *summary["ranks"]):
-        if figures["ledger"] and "hidden_comm" in figures["ledger"]:
-            figures["hidden_comm"] = figures["ledger"].pop("hidden_comm")
-
-
-def contradictions(summary: Summary, of_probe: bool) -> Iterator[str]:
-    """What no run leaves behind, and what those who show it rely on."""
-    if (summary["status"] == "failed") != bool(summary["error"]):
-        yield f"status is {summary['status']}, which its error contradicts"
-    if cluster := summary["cluster"]:
-        try:
-            Shape(**{item.name: cluster[item.name] for item in fields(Shape)})
-        except InputError as error:
-            yield f"cluster: {error}"
-    if of_probe:
-        return
-    ranks = summary["ranks"]
-    if [rank["rank"] for rank in ranks] != list(range(len(ranks))):
-        yield "ranks are not numbered from 0 on"
-    if len({figures[name] is None for figures in (summary, *ranks) for name in ("ledger", "hidden_comm")}) > 1:
-        yield "ledger is of some ranks and not of others"
-    if summary["ledger"] and summary["seconds_per_step"] is None:
-        yield "ledger is there, but no seconds_per_step"
-    if summary["straggler"] and summary["straggler"]["rank"] >= len(ranks):
-        yield "straggler.rank is not one of the ranks"
-    if summary["staleness"] and not all(key.isdecimal() for key in summary["staleness"]["histogram"]):
-        yield "staleness.histogram is not by whole numbers"
+Summary = RunSummary | ProbeSummary

@@ -1,4 +1,4 @@
-"""The one way in which files are written: a reader sees the whole of it or none."""
+"""The one way in which files are written: a reader sees the whole file or none of it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Written aside, then moved, under a name that no other writer has; nothing is left of a write that fails.
+    """Write to a temporary file with a name that no other writer has, then rename it; a failed write leaves nothing.
 
-    What is not a file of its own is written into: moved over it, a file would take the place of /dev/null.
+    A device, pipe or link is written into directly: a file renamed over /dev/null would replace it.
     """
     if not is_own_file(path):
         with straight_into(path) as file:
             yield file
         return
-    aside = path.with_name(f".{os.urandom(8).hex()}.part")  # not longer than the name it is for may be
+    aside = path.with_name(f".{os.urandom(8).hex()}.part")  # short, whatever the length of the final name
     try:
         with open(aside, "xb") as file:
             yield file
@@ -47,7 +47,7 @@ def is_own_file(path: Path) -> bool:
 
 
 def straight_into(path: Path) -> IO[bytes]:
-    """/dev/stdout is our own output: opened once more, a file behind it would be overwritten from its beginning."""
+    """/dev/stdout is our own output: opening it again would overwrite a file behind it from its beginning."""
     sys.stdout.flush()
     return open(os.dup(1) if is_our_output(path) else path, "wb")
 
