@@ -1,19 +1,18 @@
-"""Figures that cannot be: bytes must have had the time they take, and no link carries more than it can."""
+"""Impossible figures: bytes take time to move, and no link carries more than its bandwidth."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsync.config import Shape
+from gradsync.record import RunSummary
 
 TOLERANCE = 0.05  # of bytes: headers and control messages
 LINK_TOLERANCE = 0.05  # a shaped link lets a burst pass
 RING_LIKE = ("all-reduce", "ring", "bucketed", "ddp")  # move what the formula for all-reduce says
 
 
-def link_bytes_per_second(figures: dict[str, Any]) -> float | None:
-    """Of an emulated node's link; None where nobody has said how fast it is."""
-    bandwidth = (figures.get("cluster") or {}).get("bandwidth")
+def link_bytes_per_second(figures: RunSummary) -> float | None:
+    """The bandwidth of an emulated node's link; None where it is unknown."""
+    bandwidth = figures.cluster.bandwidth if figures.cluster else None
     bits = Shape(bandwidth=bandwidth).bits_per_second if bandwidth else None
     return bits / 8 if bits else None
 
@@ -21,18 +20,18 @@ def link_bytes_per_second(figures: dict[str, Any]) -> float | None:
 def flags(
     strategy: str, moved: float, counted: float | None, wire: float, link: float | None, rest: float | None
 ) -> list[str]:
-    """What cannot be, a sentence each.
+    """What is impossible, a sentence each.
 
-    Bytes: ``moved`` by formula, ``counted`` by the kernel. Seconds: ``wire`` in which bytes moved, by the ledger;
-    ``rest`` for communication, by subtraction. ``link``: bytes a second.
+    Bytes: ``moved`` by formula, ``counted`` by the kernel. Seconds: ``wire``, in which bytes moved according to the
+    ledger; ``rest``, what subtraction leaves for communication. ``link``: bytes per second.
     """
     found = []
     if counted is not None and moved and strategy in RING_LIKE and abs(counted / moved - 1) > TOLERANCE:
         found.append(f"counted bytes are {counted / moved - 1:+.0%} off the formula")
     if counted is not None and link is not None and counted > wire * link * (1 + LINK_TOLERANCE):
-        found.append("by ledger more bytes than link × time: cannot be")
+        found.append("impossible by the ledger: more bytes than the link could carry in that time")
     if rest is not None and rest <= 0:
-        found.append("by subtraction no time is left for communication: cannot be")
+        found.append("impossible by subtraction: no time is left for communication")
     elif rest is not None and link is not None and moved > rest * link * (1 + LINK_TOLERANCE):
-        found.append("by subtraction more bytes than link × time: cannot be")
+        found.append("impossible by subtraction: more bytes than the link could carry in that time")
     return found

@@ -1,4 +1,4 @@
-"""Two numbers for a curve of times: t = α + moved/β, with how far the curve is from that."""
+"""Two numbers for a curve of times, t = α + moved/β, with the error of that fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Fit:
-    """What every operation costs, what every byte costs, and how wrong that is."""
+    """The cost of every operation, the cost of every byte, and the error of the fit."""
 
     alpha_seconds: float
     beta_bytes_per_second: float | None
@@ -20,7 +20,7 @@ class Fit:
     """Root mean square of (fitted − measured) / measured."""
 
     largest_error: float
-    """The largest of these without its sign."""
+    """The largest of these, in absolute value."""
 
     def seconds(self, moved: float) -> float:
         return self.alpha_seconds + (moved / self.beta_bytes_per_second if self.beta_bytes_per_second else 0.0)
@@ -29,13 +29,13 @@ class Fit:
 def fit(moved: Sequence[float], seconds: Sequence[float]) -> Fit:
     """Least squares of the relative errors, so that microseconds count as much as seconds do.
 
-    ``moved``: bytes that pass the busiest link, at least two different numbers of them. Neither α nor β is ever
+    ``moved``: bytes that cross the busiest link, with at least two different values. Neither α nor β is ever
     negative: where the best straight line has one below 0, the best line with 0 in its place is taken.
     """
     if len(set(moved)) < 2:
         raise ValueError("a fit needs two sizes or more")
     times, most = np.asarray(seconds, float), max(moved)
-    # Both columns near 1 / t, whatever the units: bytes are counted in messages of the largest size.
+    # Both columns are near 1 / t, whatever the units: bytes are scaled by those of the largest message.
     columns = np.stack([np.ones_like(times), np.asarray(moved, float) / most], axis=1) / times[:, None]
     alpha, slope = np.linalg.lstsq(columns, np.ones_like(times), rcond=None)[0]
     if alpha < 0:
@@ -52,5 +52,5 @@ def fit(moved: Sequence[float], seconds: Sequence[float]) -> Fit:
 
 
 def alone(column: np.ndarray) -> float:
-    """The best factor for one column when the other has none."""
+    """The best factor for one column when that of the other is 0."""
     return float(column.sum() / (column @ column))

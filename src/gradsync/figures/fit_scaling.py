@@ -1,14 +1,16 @@
-"""How much of a job cannot be shared: Amdahl's law for a fixed job, Gustafson's for one that grows."""
+"""How much of a job is serial: Amdahl's law for a fixed job, Gustafson's for one that grows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+POOR = 0.2  # a fit that is off by more somewhere does not describe what was measured
+
 
 @dataclass(frozen=True)
 class Law:
-    """The share that does not get faster with workers, and how far the measured speed-ups are from the law."""
+    """The share that does not get faster with more workers, and how far the measured speed-ups are from the law."""
 
     name: str
     serial: float
@@ -17,19 +19,21 @@ class Law:
 
     speed_up: Callable[[float], float]
 
+    @property
+    def is_poor(self) -> bool:
+        return self.largest_error > POOR
+
     def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.serial:.1%} of the work is not shared (fit off by at most {self.largest_error:.0%})"
-        )
+        return f"{self.name}: {self.serial:.1%} of the work is serial (fit off by at most {self.largest_error:.0%})"
 
 
-def amdahl(workers: Sequence[int], speed_ups: Sequence[float]) -> Law | None:
+def amdahl(workers: Sequence[float], speed_ups: Sequence[float]) -> Law | None:
     """1/S = s + (1 − s)/N. None for fewer than two points with N > 1."""
     pairs = [(1 - 1 / n, 1 / s - 1 / n) for n, s in zip(workers, speed_ups, strict=True) if n > 1]
     return law("Amdahl", pairs, workers, speed_ups, lambda serial: lambda n: 1 / (serial + (1 - serial) / n))
 
 
-def gustafson(workers: Sequence[int], speed_ups: Sequence[float]) -> Law | None:
+def gustafson(workers: Sequence[float], speed_ups: Sequence[float]) -> Law | None:
     """S = N − s (N − 1)."""
     pairs = [(n - 1, n - s) for n, s in zip(workers, speed_ups, strict=True) if n > 1]
     return law("Gustafson", pairs, workers, speed_ups, lambda serial: lambda n: n - serial * (n - 1))
@@ -38,7 +42,7 @@ def gustafson(workers: Sequence[int], speed_ups: Sequence[float]) -> Law | None:
 def law(
     name: str,
     pairs: Sequence[tuple[float, float]],
-    workers: Sequence[int],
+    workers: Sequence[float],
     speed_ups: Sequence[float],
     curve: Callable[[float], Callable[[float], float]],
 ) -> Law | None:

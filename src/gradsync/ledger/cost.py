@@ -16,9 +16,19 @@ class Traffic:
         return Traffic(self.sent + other.sent, self.received + other.received)
 
 
+def link_share(operation: str, size: int) -> float:
+    """The fraction of the payload that crosses each link when nothing is sent twice, as nccl-tests counts it.
+
+    An all-reduce is a reduce-scatter and an all-gather, each (N−1)/N of the payload.
+    """
+    if operation in ("broadcast", "reduce"):
+        return 1.0
+    return (2 if operation == "all-reduce" else 1) * (size - 1) / size
+
+
 def all_reduce(size: int, count: float) -> Traffic:
-    """Ring: reduce-scatter, then all-gather, each (N−1)/N of the payload."""
-    each = 2 * (size - 1) / size * count
+    """By ring: every rank sends and receives the same."""
+    each = link_share("all-reduce", size) * count
     return Traffic(each, each)
 
 
@@ -39,7 +49,7 @@ def reduce(rank: int, size: int, count: float) -> Traffic:
 
 
 def broadcast(rank: int, size: int, count: float) -> Traffic:
-    """From rank 0 down a binomial tree, as gloo does it: in round i the first 2^i ranks pass it on, 2^i further."""
+    """From rank 0 down a binomial tree, as gloo does it: in round i the first 2^i ranks each send 2^i further."""
     rounds = (size - 1).bit_length()
     children = sum(rank < 1 << i and rank + (1 << i) < size for i in range(rounds))
     return Traffic(children * count, 0 if rank == 0 else count)

@@ -1,7 +1,7 @@
-"""Whose link is slower than the others', from what the kernel says of every connection. Arithmetic only.
+"""Which rank's link is slower than the others', from the kernel's counters of every connection. Arithmetic only.
 
-A rank that is far slower to send to, and to hear from, than others are among each other sits behind a slow link. It
-takes three: between two, nobody can say whose end it is.
+A rank that is far slower to send to, and to receive from, than the others are among themselves is behind a slow link.
+This takes three ranks: between two, the slow end cannot be identified.
 """
 
 from __future__ import annotations
@@ -10,26 +10,29 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from gradsync.meter.stragglers import LINK, SECONDS, SHARE, Straggler
-from gradsync.record import Row
+from gradsync.ledger.stragglers import LINK, SECONDS, SHARE
+from gradsync.record import RankRecord
+from gradsync.record.summaries import StragglerFound
 
 FEWEST_BYTES = 1_000_000  # on one connection: less fits into buffers and says nothing about its rate
-SHORTEST = 0.01  # seconds under way, likewise
-MUCH_SLOWER = 0.5  # of what the others have
-MUCH_LATER = 3.0  # times what the others need for there and back
-TIME_SLICE = 5e-3  # seconds a busy host may let a process wait: so much is chance
+SHORTEST = 0.01  # seconds in flight, for the same reason
+MUCH_SLOWER = 0.5  # times the rate of the others
+MUCH_LATER = 3.0  # times the round trip of the others
+TIME_SLICE = 5e-3  # seconds a busy host may let a process wait: a difference up to this is chance
 
 
-def find(ranks: Sequence[Sequence[Row]], steps: int, seconds_per_step: float, messages: float) -> Straggler | None:
-    """``messages``: how often in a step everybody waits for everybody."""
+def slow_link(
+    ranks: Sequence[RankRecord], steps: int, seconds_per_step: float, messages: float
+) -> StragglerFound | None:
+    """``messages``: how often in a step all ranks wait for each other."""
     for found in (slow(ranks, steps), late(ranks, messages)):
         if found and found[1] >= max(SHARE * seconds_per_step, SECONDS):
             rank, seconds = found
-            return Straggler(rank, steps, steps, seconds, LINK)
+            return StragglerFound(rank=rank, late_steps=steps, steps=steps, seconds=seconds, cause=LINK)
     return None
 
 
-def slow(ranks: Sequence[Sequence[Row]], steps: int) -> tuple[int, float] | None:
+def slow(ranks: Sequence[RankRecord], steps: int) -> tuple[int, float] | None:
     """The rank whose fastest connection is far slower than the others', and what that costs in a step."""
     best: dict[int, float] = defaultdict(float)
     busiest: dict[int, float] = defaultdict(float)
@@ -46,15 +49,15 @@ def slow(ranks: Sequence[Sequence[Row]], steps: int) -> tuple[int, float] | None
     return rank, busiest[rank] * (1 - best[rank] / others) / steps
 
 
-def connections(ranks: Sequence[Sequence[Row]]) -> dict[tuple[int, int], tuple[float, float]]:
-    """From one rank to another: bytes sent while training, and the seconds these were under way."""
+def connections(ranks: Sequence[RankRecord]) -> dict[tuple[int, int], tuple[float, float]]:
+    """From one rank to another: bytes sent while training, and the seconds these were in flight."""
     ranks_at: dict[str, list[int]] = defaultdict(list)
-    for rank, rows in enumerate(ranks):
-        if address := next((row.get("address") for row in rows if row["kind"] == "start"), None):
+    for rank, record in enumerate(ranks):
+        if record.start and (address := record.start.get("address")):
             ranks_at[address].append(rank)
     found = {}
-    for source, rows in enumerate(ranks):
-        noted = [row["links"] for row in rows if row["kind"] == "links"]
+    for source, record in enumerate(ranks):
+        noted = [row["links"] for row in record.links]
         if len(noted) < 2:
             continue
         for address, (sent, busy) in noted[-1].items():
@@ -65,9 +68,9 @@ def connections(ranks: Sequence[Sequence[Row]]) -> dict[tuple[int, int], tuple[f
     return found
 
 
-def late(ranks: Sequence[Sequence[Row]], messages: float) -> tuple[int, float] | None:
-    """The rank to which, and from which, a byte takes far longer; each rank has noted the way to its successor."""
-    ways = [next((row["round_trip"] for row in rows if row["kind"] == "round-trip"), None) for rows in ranks]
+def late(ranks: Sequence[RankRecord], messages: float) -> tuple[int, float] | None:
+    """The rank with far longer round trips to both neighbours; each rank has recorded the one to its successor."""
+    ways = [record.round_trip["round_trip"] if record.round_trip else None for record in ranks]
     trips = [way for way in ways if way is not None]
     if len(trips) < max(3, len(ways)):
         return None

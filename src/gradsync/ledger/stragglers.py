@@ -1,51 +1,38 @@
-"""Who the others wait for, and what it does meanwhile. Arithmetic only."""
+"""The rank that the others wait for, and what it does meanwhile. Arithmetic only."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import replace
 
-from gradsync.meter.ledger import OWN_PARTS, Interval, Step, covered, ledgers
+from gradsync.ledger.parts import ledgers
+from gradsync.ledger.spans import OWN_PARTS, Interval, covered
+from gradsync.ledger.stamps import Step
+from gradsync.record.summaries import StragglerFound
 
-WINDOW = 20  # steps looked at while a run goes on
+RECENT = 20  # steps looked at while a run goes on
 FEWEST = 5  # steps it takes to say anything
 SIGMAS = 3
-SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a millisecond, is not worth a word
+SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a millisecond, is not worth reporting
 
 COMPUTING = ("forward", "backward", "drain")
-NO_CORE = "no free core"
+NO_CORE = "runnable, not scheduled"
 LINK = "link"
 OUTSIDE = "begins its steps late"  # testing, for instance, lies between two epochs
 
 
-@dataclass(frozen=True)
-class Straggler:
-    """``rank`` came last in ``late_steps`` of ``steps``, by ``seconds`` (median), because of ``cause``."""
-
-    rank: int
-    late_steps: int
-    steps: int
-    seconds: float
-    cause: str
-
-    def __str__(self) -> str:
-        if self.cause == LINK:
-            return f"rank {self.rank} is behind a slow link, by {self.seconds * 1e3:.0f} ms a step; cause: link"
-        return (
-            f"rank {self.rank} arrives last in {self.late_steps} of {self.steps} steps, "
-            f"by {self.seconds * 1e3:.0f} ms; cause: {self.cause}"
-        )
+def sentence(found: StragglerFound) -> str:
+    if found.cause == LINK:
+        return f"rank {found.rank} is behind a slow link, costing {found.seconds * 1e3:.0f} ms a step; cause: link"
+    return (
+        f"rank {found.rank} arrives last in {found.late_steps} of {found.steps} steps, "
+        f"by {found.seconds * 1e3:.0f} ms; cause: {found.cause}"
+    )
 
 
-def recorded(found: dict[str, Any]) -> Straggler:
-    """The one in a summary."""
-    return Straggler(**{item.name: found[item.name] for item in fields(Straggler)})
-
-
-def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
+def straggler(steps: Sequence[Sequence[Step]]) -> StragglerFound | None:
     """The rank that is last in more than half of the steps (each a list of all ranks), if it costs anything.
 
     What a rank makes the others wait, less what they make it wait, must be a tenth of a step or more in more than
@@ -61,12 +48,18 @@ def find(steps: Sequence[Sequence[Step]]) -> Straggler | None:
         if statistics.median(net) >= enough and statistics.fmean(net) > chance:
             late = [caused[rank] for caused in delays if caused[rank] == max(caused)]
             seconds = statistics.median(late)
-            return Straggler(rank, len(late), len(steps), seconds, cause(rank, seconds, steps))
+            return StragglerFound(
+                rank=rank,
+                late_steps=len(late),
+                steps=len(steps),
+                seconds=seconds,
+                cause=cause(rank, seconds, steps),
+            )
     return None
 
 
 def delays_caused(ranks: Sequence[Step]) -> list[float]:
-    """Per rank: for how much of one step everybody else had come to a collective and this one had not."""
+    """Per rank: for how much of one step all others had arrived at a collective and this one had not."""
     arrivals: dict[int, list[tuple[float, int]]] = {number: [] for number in telling(ranks[0])}
     for rank, step in enumerate(ranks):
         for item in step.collectives:
@@ -77,14 +70,14 @@ def delays_caused(ranks: Sequence[Step]) -> list[float]:
         if len(starts) == len(ranks):
             (before, _), (last, rank) = sorted(starts)[-2:]
             waited_for[rank].append((before, last))
-    return [covered(intervals) for intervals in waited_for]  # buckets are under way at the same time
+    return [covered(intervals) for intervals in waited_for]  # several buckets may be in flight at once
 
 
 def telling(step: Step) -> set[int]:
     """The collectives whose arrivals show how fast a rank computes.
 
-    While it computes: all. After that, the first: when a rank comes to the next is the strategy's doing, as with the
-    rank that averages for the others.
+    While it computes: all. After that, only the first: when a rank arrives at the next depends on the strategy, as
+    for the rank that averages for the others.
     """
     computed = max((end for name, _, end in step.phases if name in COMPUTING), default=step.begin)
     numbered = [(item.number, item.start) for item in step.collectives if item.number is not None]
@@ -105,8 +98,10 @@ def cause(rank: int, seconds: float, steps: Sequence[Sequence[Step]]) -> str:
     return longest if statistics.median(excess[longest]) >= seconds / 2 else OUTSIDE
 
 
-def blame_cores(found: Straggler, without_core: Sequence[float], steps: Sequence[Sequence[Step]]) -> Straggler:
-    """Late because it was ready but had no core; ``without_core``: for which share of the time, per rank."""
+def blame_cores(
+    found: StragglerFound, without_core: Sequence[float], steps: Sequence[Sequence[Step]]
+) -> StragglerFound:
+    """Whether it lacked a core; ``without_core``: share of the time it was runnable but not scheduled, per rank."""
     others = statistics.median(share for rank, share in enumerate(without_core) if rank != found.rank)
     excess = (without_core[found.rank] - others) * statistics.median(ranks[found.rank].seconds for ranks in steps)
     return replace(found, cause=NO_CORE) if excess > found.seconds / 2 else found

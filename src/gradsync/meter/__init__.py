@@ -1,1 +1,1 @@
-"""Where the time and the bytes went: stamps while training, arithmetic afterwards."""
+"""What the ranks measure while they train: stamps, the host, the network. They only record it."""

@@ -1,4 +1,4 @@
-"""The TCP connections of this process as the kernel sees them: sock_diag, Linux, no privileges, about 1 ms a look."""
+"""The TCP connections of this process as the kernel sees them: sock_diag, Linux, no privileges, 1 ms per call."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Connection:
     sent: int
     received: int
     busy_seconds: float
-    """How long something sent was under way, not yet acknowledged."""
+    """How long sent bytes were in flight, not yet acknowledged."""
 
     silent: bool
-    """The other end does not acknowledge what is sent again and again, or whether it is there."""
+    """The other end acknowledges neither retransmissions nor keep-alive probes."""
 
 
 class Connections:
     def __init__(self) -> None:
-        from pyroute2.netlink.diag import DiagSocket  # a quarter of a second; Linux only
+        from pyroute2.netlink.diag import DiagSocket  # takes a quarter of a second to import; Linux only
 
         self._diag = DiagSocket()
 
@@ -55,7 +55,7 @@ def connection(item: Any, info: dict[str, int]) -> Connection:
         sent=info["tcpi_bytes_sent"],
         received=info["tcpi_bytes_received"],
         busy_seconds=info["tcpi_busy_time"] / 1e6,
-        silent=max(info["tcpi_probes"], info["tcpi_backoff"]) >= 2,  # once may be a packet lost in a crowd
+        silent=max(info["tcpi_probes"], info["tcpi_backoff"]) >= 2,  # a single one may be due to congestion
     )
 
 
@@ -75,7 +75,7 @@ def own_inodes() -> set[int]:
 
 
 def links(connections: Connections) -> dict[str, list[float]]:
-    """address of the peer -> bytes sent to it and the seconds these were under way, since they are connected."""
+    """address of the peer -> bytes sent to it and the seconds these were in flight, since the connection was made."""
     found: dict[str, list[float]] = {}
     for item in connections.look():
         sums = found.setdefault(item.peer, [0.0, 0.0])

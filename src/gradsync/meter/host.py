@@ -1,4 +1,4 @@
-"""What this process takes from its host, once a second and off the training thread, as rows of the record."""
+"""What this process uses of its host, sampled once a second off the training thread, as rows of the record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 class HostSampler:
-    """A context: the first sample when it is entered, the last when it is left, others in between."""
+    """A context manager: it takes the first sample on entry, the last on exit, and others in between."""
 
     def __init__(self, log: RankLog, counter: Counter | None, device: torch.device) -> None:
         self._log = log
@@ -51,7 +51,7 @@ class HostSampler:
             self._counter.close()
 
     def sample(self) -> None:
-        """One more now, for instance before a peer closes its connection and takes the counts along."""
+        """Take one more sample now, for instance before a peer closes its connection, which loses the counts."""
         self._write()
 
     def _sample_until_stopped(self) -> None:
@@ -59,11 +59,11 @@ class HostSampler:
             self._write()
 
     def _write(self) -> None:
-        with suppress(Exception):  # measuring never stops training: this sample is missing
+        with suppress(Exception):  # measuring never stops training: only this sample is lost
             self._log.write("host", **self._sample())
 
     def _write_links(self) -> None:
-        """How every connection has fared so far; at the beginning and at the end."""
+        """Record bytes and time in flight of every connection; at the beginning and at the end."""
         with suppress(Exception):
             connections = Connections()
             self._log.write("links", links=links(connections))
@@ -75,7 +75,7 @@ class HostSampler:
         return {
             **cores(),
             "memory_bytes": memory,
-            "peak_memory_bytes": max(memory, peak_memory()),  # the kernel keeps the two counts a little apart
+            "peak_memory_bytes": max(memory, peak_memory()),  # the two counters of the kernel may differ a little
             "sent_bytes": counts.sent if counts else None,
             "received_bytes": counts.received if counts else None,
             **gpu(self._device),
@@ -83,7 +83,7 @@ class HostSampler:
 
 
 def peak_memory() -> int:
-    """Of this program. getrusage also knows what the process had before it became this one: its parent's memory."""
+    """The peak memory of this program. getrusage also counts that of the process before exec: its parent's."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -92,13 +92,13 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """From here on, where the kernel lets us: processes may make several runs."""
+    """Count the peak from here on, where the kernel allows it: a process may make several runs."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def cores() -> dict[str, float | None]:
-    """Seconds until now: of all threads of this process; of the training thread running, and ready but not."""
+    """CPU seconds of all threads so far; of the training thread, seconds running, and runnable but not scheduled."""
     ran, waited = schedstat()
     return {
         "time": time.monotonic(),
@@ -121,6 +121,6 @@ def gpu(device: torch.device) -> dict[str, Any]:
         return {}
     try:
         utilization: int | None = torch.cuda.utilization(device)
-    except Exception:  # needs nvidia-ml-py, and a driver that tells
+    except Exception:  # needs nvidia-ml-py, and a driver that reports it
         utilization = None
     return {"gpu_peak_memory_bytes": torch.cuda.max_memory_allocated(device), "gpu_utilization": utilization}

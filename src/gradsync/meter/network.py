@@ -1,4 +1,4 @@
-"""Bytes as the kernel counted them: of this rank's own interface, or of its own TCP sockets."""
+"""Bytes as the kernel counted them, on this rank's own interface or on its own TCP sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradsync.meter.connections import FAMILIES, Connections
 
 @dataclass(frozen=True)
 class Counts:
-    """Since the interface or the sockets came up."""
+    """Bytes since the interface or the sockets came up."""
 
     sent: int
     received: int
@@ -30,7 +30,7 @@ class Counter(Protocol):
 
 
 class Interface:
-    """Everything on a network interface, headers included: right where this rank has it for itself."""
+    """Everything on a network interface, headers included: correct where this rank is its only user."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -48,7 +48,7 @@ class Interface:
 class Sockets:
     """The TCP sockets of this process: works on loopback too.
 
-    A socket takes its counts along when it closes, so its last reading is kept.
+    A socket's counts are lost when it closes, so its last reading is kept.
     """
 
     source = "sockets"
@@ -56,7 +56,7 @@ class Sockets:
     def __init__(self) -> None:
         self._connections = Connections()
         self._seen: dict[int, Counts] = {}
-        # Nearly all the time goes into asking; the group's sockets are all of one family and live as long as it does.
+        # Nearly all the time goes into the query; the group's sockets are of one family and live as long as it does.
         self._families = [family for family in FAMILIES if self._look([family])] or FAMILIES
 
     def read(self) -> Counts:
@@ -65,7 +65,7 @@ class Sockets:
         return Counts(sum(item.sent for item in counts), sum(item.received for item in counts))
 
     def _look(self, families: Iterable[int]) -> bool:
-        """Note what the open sockets of this process have counted; whether there are any."""
+        """Note what the open sockets of this process have counted; return whether there are any."""
         found = {item.inode: Counts(item.sent, item.received) for item in self._connections.look(families)}
         self._seen |= found
         return bool(found)
@@ -75,7 +75,7 @@ class Sockets:
 
 
 def choose_counter(interface: str | None, ranks_on_node: int) -> Counter | None:
-    """The best counter there is; None where the kernel has none to offer (not Linux, no netlink)."""
+    """The best counter available; None where the kernel offers none (not Linux, no netlink)."""
     choices: list[Callable[[], Counter]] = [Sockets]
     if interface and interface not in ("lo", "lo0") and ranks_on_node == 1:
         choices.insert(0, partial(Interface, interface))

@@ -2,7 +2,7 @@
 
 A step is cut into phases, one after another without a gap, so that they add up to its wall time. The stamps are
 host times (CLOCK_MONOTONIC, which all processes under one kernel share) or, on a GPU, events in its stream, read
-once at the end of the step. What they mean is worked out after the run, in ledger.py.
+once at the end of the step. What they mean is worked out after the run, in ledger/.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradsync.meter.ledger import POINT_TO_POINT
+from gradsync.ledger.stamps import POINT_TO_POINT
 
 Stamp = Any  # float, or torch.cuda.Event until the step has ended
 DIGITS = 6  # microseconds
@@ -33,7 +33,7 @@ class Call:
 
 
 class Stopwatch:
-    """The recorder of a run that is not measured: how long a step took, nothing else."""
+    """The recorder of a run that is not measured: it records how long each step took, and nothing else."""
 
     on = False
 
@@ -41,7 +41,7 @@ class Stopwatch:
         self._begin = time.monotonic()
 
     def end(self) -> dict[str, Any]:
-        """The step as it goes into the record. The next one has begun."""
+        """End the step, which begins the next one; return its row for the record."""
         begin, self._begin = self._begin, time.monotonic()
         return {"seconds": self._begin - begin}
 
@@ -49,14 +49,14 @@ class Stopwatch:
         """From now on the training thread is in this phase."""
 
     def start(self, operation: str, kind: str, sent: int, received: int, overlapped: bool = False) -> Call | None:
-        """This rank has arrived at a collective, handing in and taking out so many bytes."""
+        """This rank has arrived at a collective; ``sent`` and ``received`` are its bytes of payload."""
         return None
 
     def finish(self, call: Call | None, on_host: bool = False) -> None:
         """The collective is over; ``on_host``: what has just ended was not in the GPU's stream."""
 
     def take_calls(self) -> list[Call]:
-        """What was called since the last step ended, or before the first."""
+        """The collectives called since the last step ended, or before the first."""
         return []
 
 
@@ -125,7 +125,7 @@ class Recorder(Stopwatch):
 
 
 class HostClock:
-    """The host's clock: right for work the host does itself."""
+    """The host's clock: correct for work the host does itself."""
 
     def begin(self) -> float:
         self._now = time.monotonic()
@@ -148,8 +148,8 @@ class HostClock:
 class CudaClock:
     """Events in the GPU's stream, as seconds of the host's clock.
 
-    The host runs ahead of the GPU; an event is passed when the work before it is done. Each step is measured from an
-    event both sides agree on: the end of the step before, for which the host waits anyway when it reads the loss.
+    The host runs ahead of the GPU; an event completes when the work before it is done. Each step is measured from an
+    event both clocks agree on: the end of the step before, for which the host waits anyway when it reads the loss.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -161,7 +161,7 @@ class CudaClock:
         return self._anchor_host
 
     def end(self) -> float:
-        """The time of the step's last event, by the clock its first one was agreed on."""
+        """The time of the step's last event, relative to the one both clocks agree on."""
         self._last = self.stamp()
         torch.cuda.synchronize(self._device)  # all streams; the loss has been read, so there is nothing to wait for
         self._last_host = time.monotonic()

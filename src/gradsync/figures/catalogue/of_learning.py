@@ -1,0 +1,169 @@
+"""Figures of learning: losses, accuracies, updates, staleness."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from gradsync.figures.catalogue.of_time import mean, nth
+from gradsync.figures.figure import At, Figure
+from gradsync.record import rank_file, read_rows
+from gradsync.record.summaries import Test
+
+SUMMED = 20  # steps over which one of the reports sums its losses
+
+
+def models(at: At) -> float | None:
+    """How many different models the ranks hold at the end, statistics of BatchNorm included."""
+    return float(len({(rank.parameters_sha256, rank.buffers_sha256) for rank in at.figures.ranks}))
+
+
+def test_of(at: At) -> Test | None:
+    """A rank's own test where ranks have different models. Bit-identical ranks have tested a share each."""
+    if at.rank is None:
+        return at.figures.test
+    return at.of_rank.test or (at.figures.test if models(at) == 1 else None)
+
+
+def accuracy(at: At) -> float | None:
+    test = test_of(at)
+    return test.accuracy if test else None
+
+
+def accuracy_deviation(at: At) -> float | None:
+    """How much other test samples would change it: the deviation of a binomial share."""
+    test = test_of(at)
+    return (test.accuracy * (1 - test.accuracy) / test.count) ** 0.5 if test else None
+
+
+def test_loss(at: At) -> float | None:
+    test = test_of(at)
+    return test.loss if test else None
+
+
+@cache
+def losses(folder: Path, rank: int) -> list[float | None]:
+    return [row["loss"] for row in read_rows(rank_file(folder, rank)) if row["kind"] == "step"]
+
+
+def train_loss(at: At) -> float | None:
+    """Mean over the last epoch, or the part of it that was trained: of all samples, or of a rank's own."""
+    if at.rank is None:
+        return at.figures.train_loss[-1] if at.figures.train_loss else None
+    per_epoch = at.figures.steps_per_epoch or 1
+    found = losses(at.run.folder, at.rank)
+    return mean(found[(len(found) - 1) // per_epoch * per_epoch :])
+
+
+def train_accuracy(at: At) -> float | None:
+    return at.figures.train_accuracy[-1] if at.figures.train_accuracy else None
+
+
+def loss_sum(at: At) -> float | None:
+    last = int(at.x or 0)
+    found = mean(losses(at.run.folder, at.rank or 0)[max(0, last - SUMMED) : last])
+    return found * SUMMED if found is not None and last >= SUMMED else None
+
+
+def running_loss(at: At) -> float | None:
+    """Mean over all steps up to step x, counted from 0."""
+    found = losses(at.run.folder, at.rank or 0)[: int(at.x or 0) + 1]
+    return mean(found) if len(found) > (at.x or 0) else None
+
+
+def staleness(at: At) -> float | None:
+    if at.rank is not None:
+        return at.of_rank.staleness
+    return at.figures.staleness.mean if at.figures.staleness else None
+
+
+TRAIN_LOSS = Figure(
+    "train-loss",
+    "training loss",
+    train_loss,
+    "mean over the samples of the last epoch, each before the update it takes part in",
+    form=".3f",
+    compared="absolute",
+    learnt=True,
+    obvious=True,
+)
+TRAIN_ACCURACY = Figure(
+    "train-accuracy",
+    "training accuracy",
+    train_accuracy,
+    "share of the samples of the last epoch that were classified correctly, each before the update it takes part in",
+    form=".2%",
+    compared="absolute",
+    learnt=True,
+)
+TEST_LOSS = Figure(
+    "test-loss",
+    "test loss",
+    test_loss,
+    "mean over the test set",
+    form=".3f",
+    compared="absolute",
+    learnt=True,
+    obvious=True,
+)
+ACCURACY = Figure(
+    "accuracy",
+    "accuracy",
+    accuracy,
+    "share of the test set that is classified correctly",
+    form=".2%",
+    compared="absolute",
+    learnt=True,
+    obvious=True,
+)
+TRAIN_LOSS_EPOCH = Figure(
+    "train-loss-epoch",
+    "training loss",
+    lambda at: nth(at.figures.train_loss, at),
+    "mean over the samples of an epoch",
+    form=".3f",
+    compared="absolute",
+    learnt=True,
+)
+TRAIN_ACCURACY_EPOCH = Figure(
+    "train-accuracy-epoch",
+    "training accuracy",
+    lambda at: nth(at.figures.train_accuracy, at),
+    "share of the samples of an epoch that were classified correctly",
+    form=".2%",
+    compared="absolute",
+    learnt=True,
+)
+LOSS_SUM = Figure(
+    "loss-sum-20", "training loss, sum of 20 steps", loss_sum, "of the 20 steps up to this one", compared="absolute"
+)
+RUNNING_LOSS = Figure(
+    "running-loss", "training loss, mean so far", running_loss, "of all steps up to this one", compared="absolute"
+)
+MODELS = Figure(
+    "models",
+    "different models at the end",
+    models,
+    "how many different models the ranks hold, statistics of BatchNorm included",
+    form=".0f",
+    compared="absolute",
+    noise=0.0,
+)
+STEPS = Figure(
+    "steps", "steps", lambda at: at.figures.steps, "of the worker that made the most", form=",.0f", of_run=True
+)
+UPDATES = Figure(
+    "updates",
+    "updates",
+    lambda at: at.figures.updates if at.figures.updates is not None else at.figures.steps,
+    "of the parameters",
+    form=",.0f",
+    of_run=True,
+)
+STALENESS = Figure(
+    "staleness",
+    "staleness",
+    staleness,
+    "updates applied since the worker read the parameters it computed a gradient from, mean over all gradients",
+    form=".2f",
+)

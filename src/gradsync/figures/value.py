@@ -1,0 +1,84 @@
+"""A figure as a value: a number, a mean with its deviation, a text, or nothing; and how it is written."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+NOTHING = "–"
+PRECISE = "precise"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean of repeated measurements, and their standard deviation."""
+
+    mean: float
+    deviation: float
+
+    def __format__(self, form: str) -> str:
+        return f"{self.mean:{form}} ± {self.deviation:{form}}"
+
+
+Value = str | int | float | Spread | None
+
+
+def over_repeats(values: Iterable[float | None]) -> float | Spread | None:
+    """One value for several runs that differ only in their seed; None if any of them has none."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    if not known or len(known) < len(found):
+        return None
+    return known[0] if len(known) == 1 else Spread(statistics.fmean(known), statistics.stdev(known))
+
+
+def mean_of(value: Value) -> float | None:
+    """The number of a cell, for arithmetic and charts."""
+    if isinstance(value, Spread):
+        return value.mean
+    return value if isinstance(value, (int, float)) else None
+
+
+def deviation_of(value: Value) -> float | None:
+    return value.deviation if isinstance(value, Spread) else None
+
+
+def scaled(value: Value, factor: float) -> Value:
+    """The same in another unit."""
+    if isinstance(value, Spread):
+        return Spread(value.mean * factor, value.deviation * factor)
+    return value if value is None or isinstance(value, str) or factor == 1 else value * factor
+
+
+def ratio(one: Value, other: Value) -> float | Spread | None:
+    """One over the other. Relative deviations are combined as independent errors."""
+    above, below = mean_of(one), mean_of(other)
+    if above is None or not below:
+        return None
+    errors = [value.deviation / value.mean for value in (one, other) if isinstance(value, Spread) and value.mean]
+    if not errors:
+        return above / below
+    return Spread(above / below, above / below * math.hypot(*errors))
+
+
+def written(value: Value, form: str = "") -> str:
+    """``form``: ``.2f``, ``,d``, ``.1%``; without one three significant digits, with PRECISE four."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return value
+    digits = 4 if form == PRECISE else 3
+    return format(value, default_form(value, digits) if form in ("", PRECISE) else form)
+
+
+def default_form(value: int | float | Spread, digits: int = 3) -> str:
+    """``digits`` significant digits, one fewer below 1, and whole numbers in full."""
+    size = abs(mean_of(value) or 0.0)
+    if isinstance(value, int) or size >= 10 ** (digits - 1):
+        return ",d" if isinstance(value, int) else ",.0f"
+    if size < 0.1 and size:
+        return f".{digits - 1}g"
+    before = len(str(int(size))) if size >= 1 else 1
+    return f".{digits - before}f"

@@ -1,0 +1,1 @@
+"""Arithmetic on the rows of a run. Standard library only."""
