@@ -1,7 +1,7 @@
-"""One colour for one thing, on every chart. Ledger parts have theirs already, on the terminal.
+"""One colour for one thing, on every chart, on a terminal and on the page.
 
-The colours are those of Okabe and Ito, which stay apart for colour-blind readers, less black and yellow: each is seen
-on white and on dark. Four more were searched to lie far from them, as seen with each kind of colour-blindness.
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart, without black and yellow: each is
+visible on white and on dark. Four more were chosen to be far from them for each kind of colour-blindness.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gradsync.exhibit import IDEAL, OURS, PUBLISHED
-from gradsync.report.ledger import LOOK
+from gradsync.exhibit.form import IDEAL, OURS, PUBLISHED
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 BROWN, SLATE, VIOLET, SAND = "#8F3B14", "#55557F", "#A544F2", "#BDB76B"
-GREY = "#8C8C8C"
+GREY, LIGHT_GREY, YELLOW = "#8C8C8C", "#999999", "#F0E442"
 
 IN_ORDER = (BLUE, RED, GREEN, ORANGE, SKY, PINK, VIOLET, BROWN, SAND, SLATE)
-PARTS = {part: colour for part, (_, colour) in LOOK.items()}
+PARTS = {
+    "data": ORANGE,
+    "copy": YELLOW,
+    "forward": SKY,
+    "backward": BLUE,
+    "wait": RED,
+    "wire": PINK,
+    "optimizer": GREEN,
+    "other": LIGHT_GREY,
+}
 STRATEGIES = {
     "all-reduce": BLUE,
     "ddp": RED,
@@ -43,17 +51,17 @@ FIXED = {
 }
 
 LAW = re.compile(r"(?:Amdahl|Gustafson)\b.*?(?:\((?P<series>.+)\))?$")
-FURTHER = re.compile(r" ×|,")  # begins what else a name says: "ring × 4", "ring, 2 nodes"
+FURTHER = re.compile(r" [×=]|,")  # begins the rest of a name: "ring × 4", "ring, 2 nodes", "ring = ddp"
 
 
 def is_expected(name: str) -> bool:
-    """Whether a series is what could be or what a law says, rather than what was measured."""
+    """Whether a series is an ideal or follows a law, rather than what was measured."""
     return name == IDEAL or LAW.match(name) is not None
 
 
 def colours(names: Sequence[str]) -> list[str]:
-    """Names without a colour of their own get that of the strategy they begin with, or else the next, as long as it
-    is not on the chart yet; a law has the colour of its series."""
+    """Names without a colour of their own get that of the strategy they begin with, if it is not on the chart yet, or
+    else the next free one; a law has the colour of its series."""
     found = {name: FIXED[name] for name in names if name in FIXED}
     laws = {name: match["series"] or "" for name in names if name not in found and (match := LAW.match(name))}
     others = [name for name in names if name not in found and name not in laws]

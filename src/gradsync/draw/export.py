@@ -1,4 +1,4 @@
-"""A document as files, in every format. What draws is imported when it is needed: altair alone takes a second."""
+"""A document as files, in every format. Drawing code is imported only when needed: altair alone takes a second."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gradsync.draw.names import unique
 from gradsync.errors import InputError, unknown
-from gradsync.exhibit import Chart, Document, Table, slug
+from gradsync.exhibit.form import Chart, Document, Table, slug
 from gradsync.record import strict_json
-from gradsync.report.names import unique
-from gradsync.writing import is_own_file, write_whole
+from gradsync.record.writing import is_own_file, write_whole
 
 
 def write(document: Document, path: Path, form: str) -> list[Path]:
-    """Returns what was written, the file to open first.
+    """Write the document, and return the paths of its files, the one to open first.
 
-    A page or JSON is one file; Markdown and LaTeX have a folder of charts beside them; CSV, SVG and PNG fill the
+    A page or JSON is one file; Markdown and LaTeX have a folder of charts next to them; CSV, SVG and PNG fill the
     folder ``path``.
     """
     if form not in WRITERS:
@@ -32,19 +32,24 @@ def write(document: Document, path: Path, form: str) -> list[Path]:
 
 
 def write_html(document: Document, path: Path) -> list[Path]:
-    from gradsync.report.page import page
+    from gradsync.draw.html.page import page
 
     return [write_whole(path, page(document))]
 
 
 def write_json(document: Document, path: Path) -> list[Path]:
-    from gradsync.report.plain_data import plain
+    from gradsync.draw.data import plain
 
     return [write_whole(path, strict_json(plain(document), indent=2) + "\n")]
 
 
+def write_tables(document: Document, folder: Path) -> list[Path]:
+    """Every table as CSV, a file each."""
+    return write(document, folder, "csv")
+
+
 def write_csv(document: Document, path: Path) -> list[Path]:
-    from gradsync.report.plain_data import csv_text
+    from gradsync.draw.data import csv_text
 
     path.mkdir(exist_ok=True)
     tables = [item for item in document.exhibits if isinstance(item, Table)]
@@ -55,7 +60,7 @@ def write_csv(document: Document, path: Path) -> list[Path]:
 
 
 def write_markdown(document: Document, path: Path) -> list[Path]:
-    from gradsync.report.markdown import markdown
+    from gradsync.draw.markdown import markdown
 
     document = as_it_fits(document, path)
     pictures = draw(charts_of(document), charts_folder(path), "svg")
@@ -63,7 +68,7 @@ def write_markdown(document: Document, path: Path) -> list[Path]:
 
 
 def write_latex(document: Document, path: Path) -> list[Path]:
-    from gradsync.report.latex import latex
+    from gradsync.draw.latex import latex
 
     document = as_it_fits(document, path)
     pictures = draw(charts_of(document), charts_folder(path), "png")
@@ -91,8 +96,8 @@ FORMATS = tuple(WRITERS)
 
 
 def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:
-    """No folder without a chart."""
-    from gradsync.report.images import image
+    """Without a chart, no folder is made."""
+    from gradsync.draw.vega.images import image
 
     if charts:
         folder.mkdir(exist_ok=True)
@@ -103,7 +108,7 @@ def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:
 
 
 def as_it_fits(document: Document, path: Path) -> Document:
-    """Without its charts where there is no place beside it for their folder: in a pipe, or a device."""
+    """Without its charts where there is no place next to it for their folder: in a pipe, or a device."""
     if is_own_file(path):
         return document
     tables = [[item for item in section.exhibits if isinstance(item, Table)] for section in document.sections]

@@ -1,4 +1,4 @@
-"""Names that are told apart: of files beside each other, of places on one page."""
+"""Unique names: of files in one folder, of anchors on one page."""
 
 from __future__ import annotations
 

@@ -1,53 +1,21 @@
-"""What a study or a report shows, as plain data: tables, charts and sentences. report/ draws them, in every format.
+"""What every command shows, as plain data: tables, charts and sentences. draw/ renders them in every medium.
 
-A figure is worked out once, here is its form, and the terminal, the page, CSV and LaTeX all show the same one.
+A figure is computed once and takes its form here; the terminal, the page, CSV and LaTeX all show the same one.
 """
 
 from __future__ import annotations
 
 import re
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-NOTHING = "–"
-PRECISE = "precise"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The mean of repeated measurements, and their standard deviation."""
-
-    mean: float
-    deviation: float
-
-    def __format__(self, form: str) -> str:
-        return f"{self.mean:{form}} ± {self.deviation:{form}}"
-
-
-Value = str | int | float | Spread | None
-
-
-def over_repeats(values: Iterable[float | None]) -> float | Spread | None:
-    """One number of several runs that differ in their seed alone; None where one of them has none."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    if not known or len(known) < len(found):
-        return None
-    return known[0] if len(known) == 1 else Spread(statistics.fmean(known), statistics.stdev(known))
-
-
-def mean_of(value: Value) -> float | None:
-    """The number of a cell, for arithmetic and charts."""
-    if isinstance(value, Spread):
-        return value.mean
-    return value if isinstance(value, (int, float)) else None
+from gradsync.figures.value import Value, written
 
 
 @dataclass(frozen=True)
 class Column:
-    """``form`` says how a number is written: ``.2f``, ``,d``, ``.1%``. Default: three digits; PRECISE: four."""
+    """``form`` says how a number is written: ``.2f``, ``,d``, ``.1%``. Default: 3 significant digits; PRECISE: 4."""
 
     name: str
     unit: str = ""
@@ -58,28 +26,12 @@ class Column:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def text(self, value: Value) -> str:
-        if value is None:
-            return NOTHING
-        if isinstance(value, str):
-            return value
-        digits = 4 if self.form == PRECISE else 3
-        return format(value, default_form(value, digits) if self.form in ("", PRECISE) else self.form)
-
-
-def default_form(value: int | float | Spread, digits: int = 3) -> str:
-    """So many digits that count, and whole numbers in full."""
-    size = abs(mean_of(value) or 0.0)
-    if isinstance(value, int) or size >= 10 ** (digits - 1):
-        return ",d" if isinstance(value, int) else ",.0f"
-    if size < 0.1 and size:
-        return f".{digits - 1}g"
-    before = len(str(int(size))) if size >= 1 else 1
-    return f".{digits - before}f"
+        return written(value, self.form)
 
 
 @dataclass(frozen=True)
 class Table:
-    """``notes``: what a reader must know to read the figures right, a sentence each."""
+    """``notes``: what a reader must know to read the figures correctly, a sentence each."""
 
     title: str
     columns: Sequence[Column]
@@ -108,7 +60,7 @@ class Axis:
 
 Kind = Literal["bars", "stack", "lines", "points", "spans"]
 
-IDEAL = "ideal"  # a series of this name is what could be at best: drawn dashed
+IDEAL = "ideal"  # a series of this name is the theoretical best, drawn dashed
 PUBLISHED, OURS = "published", "ours"
 
 
@@ -116,8 +68,8 @@ PUBLISHED, OURS = "published", "ours"
 class Chart:
     """One picture. ``rows`` are its data, one mark each.
 
-    - bars: one bar per x; several beside each other where ``colour`` differs
-    - stack: one bar per x, its parts by ``colour`` above each other, in the order of the rows
+    - bars: one bar per x; several side by side where ``colour`` differs
+    - stack: one bar per x, its parts (by ``colour``) stacked in the order of the rows
     - lines: y over x, one line per ``colour``, with a mark at each point
     - points: y over x, a labelled mark each; ``colour`` is the label
     - spans: from ``x`` to ``until`` along time, one row per y, the part named by ``colour``
@@ -129,7 +81,7 @@ class Chart:
     x: Axis
     y: Axis
     colour: str = ""
-    """The field whose values get a colour each. Ledger parts, strategies, published and ours have theirs."""
+    """The field whose values get a colour each. Ledger parts, strategies, published and ours have fixed ones."""
 
     panel: str = ""
     """The field whose values get a panel each, side by side."""
@@ -153,10 +105,16 @@ class Section:
     sentences: Sequence[str] = ()
     """What the exhibits show, worked out from the same figures."""
 
+    detail: bool = False
+    """Whether a terminal omits it unless asked for details; a page shows it always."""
+
+    failures: bool = False
+    """Whether it is about runs that were not completed, which a command reports last and on stderr."""
+
 
 @dataclass(frozen=True)
 class Document:
-    """One page."""
+    """One report, in any medium."""
 
     title: str
     summary: Sequence[str]
@@ -164,11 +122,15 @@ class Document:
 
     sections: Sequence[Section]
     command: str = ""
-    """What makes it again."""
+    """The command that reproduces it."""
 
     environment: Table | None = None
     left_out: Sequence[str] = field(default_factory=tuple)
-    """What was found but is not in here, and why."""
+    """What was found but is not included, and why."""
+
+    def unsaid(self, section: Section) -> list[str]:
+        """Its sentences that are not among the findings above."""
+        return [sentence for sentence in section.sentences if sentence not in self.summary]
 
     @property
     def exhibits(self) -> list[Exhibit]:

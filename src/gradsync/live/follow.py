@@ -1,4 +1,4 @@
-"""Rows of all ranks as they are written, handed to whoever wants to show them."""
+"""Rows of all ranks as they are written, handed to the listeners that show them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ POLL_SECONDS = 0.25  # often enough for the eye, rare enough not to be felt by t
 
 class Listener(Protocol):
     def show(self, rank: int, row: Row) -> None:
-        """A row has come."""
+        """Called for each new row."""
 
     def refresh(self) -> None:
-        """These were all for now."""
+        """Called after all new rows have been shown."""
 
 
 class Follower:
-    """The rows that have come since the last look."""
+    """Reads the rows that were written since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,7 +33,7 @@ class Follower:
         self._offset = 0
 
     def new_rows(self) -> list[Row]:
-        """What is damaged is not shown; whoever writes the summary tells of it."""
+        """Damaged rows are skipped here; they are reported when the summary is written."""
         if not self._path.is_file():
             return []
         with open(self._path, "rb") as file:
@@ -50,13 +50,13 @@ class Follower:
 
 @contextmanager
 def following(folders: Sequence[Path], listeners: Sequence[Listener]) -> Iterator[None]:
-    """A thread that hands new rows to the listeners, run by run, until the block ends, then the last ones."""
+    """A thread hands new rows to the listeners, run by run, until the block ends, and then the last ones."""
     followers: dict[Path, Follower] = {}
     listening = list(listeners)
     ended = threading.Event()
 
     def tell(what: Callable[[Listener], None]) -> None:
-        """A listener that fails is not told again: the others, and the run, go on."""
+        """A listener that fails is dropped: the others, and the run, continue."""
         for listener in list(listening):
             try:
                 what(listener)

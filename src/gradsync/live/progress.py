@@ -18,12 +18,13 @@ from rich.progress import (
 )
 
 from gradsync.config.probe import ProbeConfig
-from gradsync.meter.ledger import Step
-from gradsync.meter.stragglers import WINDOW, find
-from gradsync.meter.timeline import Timeline
+from gradsync.config.values import counted
+from gradsync.ledger.stamps import Step
+from gradsync.ledger.stragglers import RECENT, sentence, straggler
+from gradsync.ledger.timeline import Timeline
+from gradsync.live.follow import Listener, following
 from gradsync.record import Row, read_run
-from gradsync.report.follow import Listener, following
-from gradsync.values import counted
+from gradsync.record.rows import StartRow, StepRow
 
 COLUMNS = (
     SpinnerColumn(),
@@ -37,14 +38,19 @@ COLUMNS = (
 RECENT_STEPS = 10
 
 
+def bar_on(console: Console) -> Progress:
+    """A progress bar that vanishes when it ends."""
+    return Progress(*COLUMNS, console=console, transient=True, refresh_per_second=4)
+
+
 class Pace:
-    """Speed over the last few steps, and what that means for the rest."""
+    """Speed over the last few steps, and the time left at that speed."""
 
-    def __init__(self, start: Row) -> None:
+    def __init__(self, start: StartRow) -> None:
         self.start = start
-        self._rows: deque[Row] = deque(maxlen=RECENT_STEPS)
+        self._rows: deque[StepRow] = deque(maxlen=RECENT_STEPS)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: StepRow) -> None:
         self._rows.append(row)
 
     @property
@@ -53,7 +59,7 @@ class Pace:
 
     @property
     def samples_per_second(self) -> float:
-        """Of all ranks, as rank 0 sees it: the shares of a step differ by one sample at most."""
+        """Throughput of all ranks, as rank 0 sees it: the shares of a step differ by one sample at most."""
         samples = sum(row["samples"] for row in self._rows) / len(self._rows)
         return samples * self.start["world_size"] / self.seconds_per_step
 
@@ -61,26 +67,26 @@ class Pace:
         return (self.start["steps"] - step) * self.seconds_per_step
 
 
-def loss_text(row: Row) -> str:
-    return "not a number" if row["loss"] is None else f"{row['loss']:.4f}"
+def loss_text(row: StepRow) -> str:
+    return "NaN or infinite" if row["loss"] is None else f"{row['loss']:.4f}"
 
 
-def size_text(count: int) -> str:
+def size_text(count: float) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
-def headline(start: Row) -> str:
-    """What is about to happen, in derived quantities."""
+def headline(start: StartRow, place: str = "") -> str:
+    """What the run will do, in derived quantities."""
     workers, share = start["world_size"], start["batch_size"] // start["world_size"]
     each = f"{counted(workers, 'worker')}{' ×' if workers > 1 else ','} {share} samples"
     return (
-        f"{start['strategy']}: {start['model']} on {start['data']}, {start['parameters']:,} parameters "
+        f"{place}{start['strategy']}: {start['model']} on {start['data']}, {start['parameters']:,} parameters "
         f"({size_text(start['gradient_bytes'])} of gradients a step), {each} a step, {start['steps']} steps, "
         f"{counted(start['threads'], 'thread')} each on {start['device']}"
     )
 
 
-def step_line(pace: Pace, row: Row) -> str:
+def step_line(pace: Pace, row: StepRow) -> str:
     return (
         f"{pace.start['strategy']}: epoch {row['epoch']}, step {row['step']}/{pace.start['steps']}, "
         f"loss {loss_text(row)}, {pace.samples_per_second:,.0f} samples/s, "
@@ -93,23 +99,24 @@ class Lateness:
 
     def __init__(self) -> None:
         self._timeline = Timeline()
-        self._steps: deque[list[Step]] = deque(maxlen=WINDOW)
+        self._steps: deque[list[Step]] = deque(maxlen=RECENT)
 
     def add(self, rank: int, row: Row) -> None:
         if step := self._timeline.add(rank, row):
             self._steps.append(step)
 
     def text(self) -> str:
-        found = find(self._steps) if len(self._steps) == WINDOW else None
-        return f"; {found}" if found else ""
+        found = straggler(self._steps) if len(self._steps) == RECENT else None
+        return f"; {sentence(found)}" if found else ""
 
 
 class Lines:
     """One plain line every ``log_every`` steps."""
 
-    def __init__(self, console: Console, log_every: int) -> None:
+    def __init__(self, console: Console, log_every: int, place: str = "") -> None:
         self._console = console
         self._every = log_every
+        self._place = place
         self._pace: Pace | None = None
         self._lateness = Lateness()
         self._due: list[str] = []
@@ -120,14 +127,14 @@ class Lines:
             return
         if row["kind"] == "start":
             self._pace = Pace(row)
-            self._due.append(headline(row))
+            self._due.append(headline(row, self._place))
         elif row["kind"] == "step" and self._pace:
             self._pace.add(row)
             if row["step"] % self._every == 0:
                 self._due.append(step_line(self._pace, row))
 
     def refresh(self) -> None:
-        """Print what is due, now that all ranks have been heard."""
+        """Print what is due, now that the rows of all ranks have been read."""
         due, self._due = self._due, []
         for line in due:
             self._console.print(
@@ -139,12 +146,13 @@ class Lines:
 class Bar:
     """A bar with step, loss, samples per second and time left."""
 
-    def __init__(self, console: Console, progress: Progress) -> None:
+    def __init__(self, console: Console, progress: Progress, place: str = "") -> None:
         self._console = console
+        self._place = place
         self._progress = progress
         self._task = progress.add_task("starting", total=None, facts="")
         self._pace: Pace | None = None
-        self._row: Row | None = None
+        self._row: StepRow | None = None
         self._lateness = Lateness()
 
     def show(self, rank: int, row: Row) -> None:
@@ -153,7 +161,7 @@ class Bar:
             return
         if row["kind"] == "start":
             self._pace = Pace(row)
-            self._console.print(headline(row), markup=False)
+            self._console.print(headline(row, self._place), markup=False)
             self._progress.update(self._task, description=row["strategy"], total=row["steps"])
         elif row["kind"] == "step" and self._pace:
             self._pace.add(row)
@@ -168,65 +176,37 @@ class Bar:
             self._progress.update(self._task, description="testing")
 
 
-class Watch:
-    """Call with a run folder while its ranks are at work."""
+class WatchRun:
+    """Call with a run folder while its ranks are running."""
 
-    def __init__(self, console: Console, log_every: int) -> None:
+    def __init__(self, console: Console, log_every: int, begun: int = 0, runs: int = 1) -> None:
+        """``runs``: how many a comparison has in all; ``begun``: how many of these are finished already."""
         self._console = console
         self._log_every = log_every
+        self._begun = begun
+        self._runs = runs
 
     @contextmanager
     def __call__(self, folder: Path) -> Iterator[None]:
+        self._begun += 1
+        place = f"run {self._begun} of {self._runs}: " if self._runs > 1 else ""
         with ExitStack() as stack:
             listeners: list[Listener] = []
             if read_run(folder).config.get("tensorboard"):
-                from gradsync.report.tensorboard import EventFiles
+                from gradsync.live.tensorboard import EventFiles
 
                 listeners.append(stack.enter_context(EventFiles(folder)))
             if self._console.is_terminal:
-                progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
-                listeners.append(Bar(self._console, stack.enter_context(progress)))
+                progress = bar_on(self._console)
+                listeners.append(Bar(self._console, stack.enter_context(progress), place))
             else:
-                listeners.append(Lines(self._console, self._log_every))
+                listeners.append(Lines(self._console, self._log_every, place))
             with following([folder], listeners):
                 yield
 
 
-class WatchMany:
-    """Call with the folders of runs that are made in turn: which of them is under way, of how many in all."""
-
-    def __init__(self, console: Console, runs: int) -> None:
-        self._console = console
-        self._runs = runs
-        self._begun = 0
-
-    @contextmanager
-    def __call__(self, *folders: Path) -> Iterator[None]:
-        progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
-        with ExitStack() as stack:
-            if self._console.is_terminal:
-                stack.enter_context(progress)
-            self._progress = progress
-            self._task = progress.add_task("starting", total=self._runs, completed=self._begun, facts="")
-            stack.enter_context(following(folders, [self]))
-            yield
-
-    def show(self, rank: int, row: Row) -> None:
-        if rank or row["kind"] != "start":
-            return
-        name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}"
-        self._progress.update(self._task, description=name, completed=self._begun)
-        self._begun += 1
-        if not self._console.is_terminal:
-            self._console.print(f"run {self._begun} of {self._runs}: {name}", markup=False, soft_wrap=True)
-            self._console.file.flush()
-
-    def refresh(self) -> None:
-        pass
-
-
 class WatchPoints:
-    """Call with the folder of one transport of a collective benchmark: what it times, and how much is done."""
+    """Call with the folder of one transport of a collective benchmark: shows what it times, and how much is done."""
 
     def __init__(self, console: Console, config: ProbeConfig) -> None:
         self._console = console
@@ -237,7 +217,7 @@ class WatchPoints:
     def __call__(self, folder: Path) -> Iterator[None]:
         self._done = 0
         self._transport = ""
-        self._progress = Progress(*COLUMNS, console=self._console, transient=True, refresh_per_second=4)
+        self._progress = bar_on(self._console)
         self._task = self._progress.add_task("starting", total=self._points, facts="")
         with ExitStack() as stack:
             if self._console.is_terminal:
@@ -249,7 +229,7 @@ class WatchPoints:
         if rank:
             return
         if row["kind"] == "start":
-            self._transport = row["backend"]
+            self._transport = row["backend"] or ""
         elif row["kind"] == "point":
             self._done += 1
             name = f"{self._transport}: {row['operation']}"

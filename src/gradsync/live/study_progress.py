@@ -1,4 +1,4 @@
-"""One display over all runs of a study: which one is under way, how much is done, and about how long it takes yet."""
+"""One display over all runs of a study: which one is running, how much is done, and about how long is left."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from gradsync.config.run import available_cores
+from gradsync.config.resolved import available_cores
+from gradsync.config.values import counted
+from gradsync.live.follow import following
 from gradsync.record import Row, read_run
-from gradsync.report.follow import following
-from gradsync.values import counted
+from gradsync.record.rows import StartRow
 
 SAMPLES = 50_000  # of a training set whose size is not known before it is read
-START = 8.0  # seconds until the processes of a run are at work
-STEP = 0.002  # seconds a step takes beside its samples
+START = 8.0  # seconds until the processes of a run begin to train
+STEP = 0.002  # seconds a step takes in addition to its samples
 
-# Seconds of a core for a sample: what makes runs of a study differ most. Only their ratios count.
+# Core-seconds per sample: what makes runs of a study differ most. Only their ratios matter.
 CORE_SECONDS = {"logistic": 2e-5, "mnist-cnn": 1e-3, "vgg11": 0.01, "resnet18": 0.033, "alexnet": 0.04}
 
 
@@ -36,6 +37,23 @@ def work(config: dict[str, Any]) -> float:
     return START + steps * (STEP + batch * cost / min(shares, available_cores()))
 
 
+SAID_ANYWAY = ("strategy", "workers", "batch-size", "batch-per-worker", "out")
+
+
+def plain(config: dict[str, Any]) -> dict[str, str]:
+    """Settings as they are typed, with one name for each option of the strategy: options.bucket-mb."""
+    options = {f"options.{name}": value for name, value in (config.get("options") or {}).items()}
+    named = {name.replace("_", "-"): value for name, value in config.items() if name != "options"}
+    return {name: str(value) for name, value in {**named, **options}.items()}
+
+
+def varied_in(plan: Sequence[dict[str, Any]]) -> set[str]:
+    """The settings in which the runs differ, other than those that are shown for every run."""
+    runs = list(map(plain, plan))
+    names = {name for run in runs for name in run}.difference(SAID_ANYWAY)
+    return {name for name in names if len({run.get(name) for run in runs}) > 1}
+
+
 class WatchStudy:
     """Enter it, then call it with the folders of runs that are made in turn."""
 
@@ -46,6 +64,7 @@ class WatchStudy:
         self._done = 0.0
         self._runs = runs
         self._begun = runs - len(plan)
+        self._varied = varied_in(plan)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -57,7 +76,7 @@ class WatchStudy:
         )
         self._task = self._progress.add_task("starting", total=self._work, facts="")
         self._folders: list[Path] = []
-        self._own = 0.0  # of the run under way
+        self._own = 0.0  # of the current run
         self._whole = 0.0
         self._steps = 0
         self._begin = time.monotonic()
@@ -66,14 +85,13 @@ class WatchStudy:
         self._begin = time.monotonic()
         if self._console.is_terminal:
             self._progress.start()
-        if self._begun:
-            self._say(f"{self._begun} of {counted(self._runs, 'run')} are finished already")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:  # it would print an empty line in a pipe
+            self._progress.stop()
 
     @contextmanager
     def __call__(self, *folders: Path) -> Iterator[None]:
@@ -95,12 +113,16 @@ class WatchStudy:
     def refresh(self) -> None:
         pass
 
-    def _begin_run(self, row: Row) -> None:
+    def _begin_run(self, row: StartRow) -> None:
         self._finish_run()
         self._begun += 1
         self._steps = row["steps"]
-        self._whole = work(read_run(self._folders.pop(0)).config) if self._folders else 0.0
+        config = read_run(self._folders.pop(0)).config if self._folders else {}
+        self._whole = work(config) if config else 0.0
         name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}, batch {row['batch_size']:,}"
+        name += "".join(
+            f", {key} {value}" for key, value in plain(config).items() if key in self._varied and value != "None"
+        )
         text = f"run {self._begun} of {self._runs}: {name}"
         self._progress.update(self._task, description=text)
         self._say("; ".join(filter(None, [text, self._left()])))

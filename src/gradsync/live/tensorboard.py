@@ -1,20 +1,20 @@
-"""Event files for TensorBoard, written beside the training from the rows of the record: a folder per rank."""
+"""Event files for TensorBoard, written during training from the rows of the record: a folder per rank."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from gradsync.meter.figures import rate
-from gradsync.meter.ledger import ledgers
-from gradsync.meter.timeline import Timeline
+from gradsync.ledger.parts import ledgers
+from gradsync.ledger.rates import SHORTEST, rate
+from gradsync.ledger.timeline import Timeline
 from gradsync.record import Row
+from gradsync.record.rows import HostRow, StepRow, TestRow
 
 FOLDER = "tensorboard"
 
@@ -26,8 +26,8 @@ class EventFiles:
         self._folder = folder / FOLDER
         self._writers: dict[int, EventFileWriter] = {}
         self._timeline = Timeline()
-        self._host: dict[int, Row] = {}
-        self._step: dict[int, int] = {}
+        self._host: dict[int, HostRow] = {}
+        self._step: dict[int, StepRow] = {}
 
     def __enter__(self) -> EventFiles:
         return self
@@ -41,17 +41,25 @@ class EventFiles:
         pass
 
     def show(self, rank: int, row: Row) -> None:
-        if ranks := self._timeline.add(rank, row):
-            for each, ledger in enumerate(ledgers(ranks)):
-                self._write(each, row["step"], {f"ledger/{part}_ms": value * 1e3 for part, value in ledger.items()})
+        ranks = self._timeline.add(rank, row)
         if row["kind"] == "step":
-            self._step[rank] = row["step"]
+            for each, ledger in enumerate(ledgers(ranks or [])):
+                self._write(each, row["step"], {f"ledger/{part}_ms": value * 1e3 for part, value in ledger.items()})
+            self._step[rank] = row
             self._write(rank, row["step"], step_scalars(row))
         elif row["kind"] == "test":
             self._write(rank, row["step"], test_scalars(row))
         elif row["kind"] == "host":
-            before, self._host[rank] = self._host.get(rank), row
-            self._write(rank, self._step.get(rank, 0), host_scalars(before, row))
+            self._write_host(rank, row)
+
+    def _write_host(self, rank: int, row: HostRow) -> None:
+        """Rates are averaged over a step at least, as a step computes and then sends."""
+        step, before = self._step.get(rank), self._host.setdefault(rank, row)
+        scalars: dict[str, float | None] = {"host/memory_mb": row["memory_bytes"] / 1e6}
+        if row["time"] - before["time"] >= max(step["seconds"] if step else 0.0, SHORTEST):
+            self._host[rank] = row
+            scalars |= rate_scalars(before, row)
+        self._write(rank, step["step"] if step else 0, scalars)
 
     def _write(self, rank: int, step: int, scalars: dict[str, float | None]) -> None:
         if rank not in self._writers:
@@ -60,7 +68,7 @@ class EventFiles:
         self._writers[rank].add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
 
 
-def step_scalars(row: Row) -> dict[str, Any]:
+def step_scalars(row: StepRow) -> dict[str, float | None]:
     return {
         "train/loss": row["loss"],
         "train/samples_per_second": row["samples"] / row["seconds"],
@@ -68,25 +76,22 @@ def step_scalars(row: Row) -> dict[str, Any]:
     }
 
 
-def test_scalars(row: Row) -> dict[str, Any]:
+def test_scalars(row: TestRow) -> dict[str, float | None]:
     if not row["count"]:  # more ranks than test samples
         return {}
     loss = None if row["loss_sum"] is None else row["loss_sum"] / row["count"]
     return {"test/accuracy": row["correct"] / row["count"], "test/loss": loss}
 
 
-def host_scalars(before: Row | None, row: Row) -> dict[str, Any]:
-    scalars = {"host/memory_mb": row["memory_bytes"] / 1e6}
-    if before is None:
-        return scalars
-    rates = {
+def rate_scalars(before: HostRow, row: HostRow) -> dict[str, float | None]:
+    names = {
         "host/cpu_percent": ("cpu_seconds", 100),
-        "host/no_free_core_percent": ("run_delay_seconds", 100),
+        "host/not_scheduled_percent": ("run_delay_seconds", 100),
         "network/sent_mb_per_second": ("sent_bytes", 1e-6),
         "network/received_mb_per_second": ("received_bytes", 1e-6),
     }
-    return scalars | {
+    return {
         tag: growth * factor
-        for tag, (name, factor) in rates.items()
+        for tag, (name, factor) in names.items()
         if (growth := rate(before, row, name)) is not None
     }

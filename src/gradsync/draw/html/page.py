@@ -1,26 +1,30 @@
-"""A document as one HTML page that needs nothing else: styles, data and the library that draws are all inside.
+"""A document as one self-contained HTML page: styles, data and the drawing library are all inside.
 
-The library is Vega-Embed with Vega and Vega-Lite, 0.9 MB; the page asks no server for anything.
+The library is Vega-Embed with Vega and Vega-Lite, 0.9 MB; the page loads nothing from a server.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from platformdirs import user_cache_path
 
-from gradsync.exhibit import Chart, Document, slug
+from gradsync.draw.cells import cells
+from gradsync.draw.names import unique
+from gradsync.draw.vega.charts import PANEL_WIDTH, WIDTH, legend, legend_columns, panels
+from gradsync.draw.vega.look import ON_PAGE, ON_PAPER, theme
+from gradsync.exhibit.form import Chart, Document, slug
 from gradsync.record import finite
-from gradsync.report.cells import cells
-from gradsync.report.charts import PANEL_WIDTH, WIDTH, legend, legend_columns, panels
-from gradsync.report.look import ON_PAGE, ON_PAPER, look
-from gradsync.report.names import unique
+from gradsync.record.writing import write_whole
 
-TEMPLATES = PackageLoader("gradsync.report", "templates")
+TEMPLATES = PackageLoader("gradsync.draw.html", "templates")
 GLOBAL = "window.vegaEmbed = vegaEmbed;"  # what page.js calls
 MOST_WITHOUT_CONTENTS = 4  # sections
 
@@ -40,7 +44,7 @@ def page(document: Document) -> str:
         legend=legend,
         legend_columns=legend_columns,
         in_script=in_script,
-        looks={"page": look(ON_PAGE), "file": look(ON_PAPER, "white", legend_columns=1)},
+        looks={"page": theme(ON_PAGE), "file": theme(ON_PAPER, "white", legend_columns=1)},
         widths={"one": WIDTH, "several": PANEL_WIDTH},
         library=library() if charts else "",
         style=Markup(source("page.css")),
@@ -49,15 +53,23 @@ def page(document: Document) -> str:
 
 
 def in_script(value: Any) -> Markup:
-    """JSON between script tags: no < that could end them."""
+    """JSON for a script element: it has no < that could end it."""
     text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
 @cache
 def library() -> Markup:
-    """Takes seconds to put together, the same one each time."""
-    return Markup(vl_convert.javascript_bundle(GLOBAL).replace("</script", "<\\/script"))
+    """Putting it together takes two seconds and always comes to the same: the user's cache keeps it."""
+    kept = user_cache_path("gradsync") / f"vega-{version('vl-convert-python')}.js"
+    try:
+        bundle = kept.read_text(encoding="utf-8")
+    except (OSError, ValueError):  # not there, or not UTF-8
+        bundle = vl_convert.javascript_bundle(GLOBAL)
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, bundle)
+    return Markup(bundle.replace("</script", "<\\/script"))
 
 
 def source(name: str) -> str:

@@ -5,28 +5,23 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
-from gradsync.exhibit import NOTHING, Axis, Chart
-
-Row = dict[str, Any]
+from gradsync.draw.series import Row, names, numbers
+from gradsync.exhibit.form import Axis, Chart
 
 LINE = 20  # letters of a label before it is broken
-MOST_TICKS = 9  # of measured positions that are marked one by one
+MOST_TICKS = 9  # more positions than these do not get a tick each
 LINEAR = {"tickCount": 6}
 BIG = "datum.label && abs(datum.value) >= 1e5 ? format(datum.value, '.3~s') : datum.label"
 
 
-def numbers(rows: Iterable[Row], field: str) -> list[float]:
-    return [value for row in rows if isinstance(value := row.get(field), (int, float))]
-
-
 def is_log(axis: Axis, rows: Sequence[Row]) -> bool:
-    """A logarithm needs numbers above 0."""
+    """Whether the axis is logarithmic, for which all numbers must be above 0."""
     found = numbers(rows, axis.field)
     return axis.log and bool(found) and min(found) > 0
 
@@ -50,7 +45,7 @@ def measure(axis: Axis, rows: Sequence[Row], **scale: Any) -> dict[str, Any]:
 
 
 def log_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Powers of ten, and 2 and 5 times those where few of them are passed: Vega would draw a line for every digit."""
+    """Powers of ten, and 2 and 5 times those where the axis spans few: Vega would draw a line for every digit."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     steps = (1,) if high - low > 2 else (1, 2, 5)
     return {"values": [step * 10.0**power for power in range(low, high + 1) for step in steps]}
@@ -64,7 +59,11 @@ def along(axis: Axis, rows: Sequence[Row], marked: Sequence[Row] = ()) -> dict[s
     room: dict[str, Any] = {} if axis.zero and not is_log(axis, rows) else {"nice": False, "padding": 12}
     found = measure(axis, rows, **room)
     if 1 < len(places) <= MOST_TICKS and all(map(is_round, places)):
-        found["axis"] = alt.Axis(labelExpr=BIG, values=places, labelOverlap="greedy", labelFlush=False)
+        if not is_log(axis, rows):
+            found["scale"] = alt.Scale(zero=False, nice=False, padding=20)
+        found["axis"] = alt.Axis(
+            labelExpr=BIG, format=",.6~g", values=places, labelOverlap="greedy", labelFlush=False
+        )
     return found
 
 
@@ -100,18 +99,6 @@ def category(axis: Axis, rows: Sequence[Row], *, beside: bool = False) -> dict[s
 
 def in_lines(name: str) -> list[str]:
     return textwrap.wrap(name, LINE) or [name]
-
-
-def names(rows: Iterable[Row], field: str) -> list[str]:
-    """Every value once, in the order of the rows."""
-    return list(dict.fromkeys(name_of(row.get(field)) for row in rows))
-
-
-def name_of(value: str | int | float | None) -> str:
-    """A value that stands for itself, such as a batch size, as text."""
-    if value is None:
-        return NOTHING
-    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def tooltip(chart: Chart, rows: Sequence[Row]) -> list[alt.Tooltip]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from gradsync.exhibit import Chart
-from gradsync.report.colours import colours
-from gradsync.report.look import ON_PAPER, look
-from gradsync.report.marks import is_named, shapes_of, view
-from gradsync.report.panel import split
+from gradsync.draw.colours import colours
+from gradsync.draw.vega.look import ON_PAPER, theme
+from gradsync.draw.vega.marks import is_named, shapes_of, view
+from gradsync.draw.vega.panel import split
+from gradsync.exhibit.form import Chart
 
 WIDTH, PANEL_WIDTH = 620, 340  # pixels, of the plot without its axes, in a file
 
@@ -27,13 +27,13 @@ def spec(chart: Chart) -> dict[str, Any]:
     if len(found) > 1:
         titled = [one.properties(title=panel.name) for one, panel in zip(views, found, strict=True)]
         whole = alt.concat(*titled, columns=2).resolve_scale(color="shared", shape="shared", strokeDash="shared")
-        params = [{"name": "width", "value": width}]  # marks ask for it; a single plot has its own
+        params = [{"name": "width", "value": width}]  # marks refer to it; a single plot has its own
     plain = whole.properties(title=title, description=chart.title).to_dict()
-    return {**plain, "params": params, "config": look(ON_PAPER, "white", legend_columns(chart))}
+    return {**plain, "params": params, "config": theme(ON_PAPER, "white", legend_columns(chart))}
 
 
 def panels(chart: Chart) -> list[dict[str, Any]]:
-    """For the page, which has the title, the legend and the look: each as wide as the place it is put in."""
+    """For the page, which adds the title, the legend and the theme: each is as wide as its container."""
     found = []
     for panel in split(chart):
         description = f"{chart.title}: {panel.name}" if panel.name else chart.title
@@ -44,7 +44,7 @@ def panels(chart: Chart) -> list[dict[str, Any]]:
 
 
 class Entry(NamedTuple):
-    """Of a legend. A shape is one of marks.SHAPES, or marks.DASHED."""
+    """An entry of a legend. Its shape is one of marks.SHAPES, or marks.DASHED."""
 
     name: str
     colour: str
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 def legend(chart: Chart) -> list[Entry]:
-    """Empty where the names are written beside the marks already."""
+    """Empty where the marks are labelled with their names already."""
     found = split(chart)
     if all(is_named(panel) for panel in found):
         return []
@@ -66,6 +66,6 @@ def legend(chart: Chart) -> list[Entry]:
 
 
 def legend_columns(chart: Chart) -> int:
-    """How many fit below a picture in a file."""
+    """How many entries fit side by side below a picture in a file."""
     longest = max((len(entry.name) for entry in legend(chart)), default=0)
     return max(1, int(WIDTH // (42 + 6.6 * longest)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import vl_convert
 
-from gradsync.exhibit import Chart
-from gradsync.report.charts import spec
+from gradsync.draw.vega.charts import spec
+from gradsync.exhibit.form import Chart
 
-SCALE = 2  # pixels of a PNG for one of the page: sharp on paper
+SCALE = 2  # pixels of a PNG per pixel of the page: sharp on paper
 
 
 def image(chart: Chart, form: str) -> bytes:

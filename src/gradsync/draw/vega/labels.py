@@ -11,17 +11,17 @@ MARK = 6  # half of the mark, and the gap beside it
 HEIGHT = 260  # of the plot
 
 
-class Place(NamedTuple):
-    """Of a name, beside its point: pixels to the right and down, and which of its ends is there."""
+class LabelPlace(NamedTuple):
+    """Where a name goes beside its point: pixels to the right and down, and the alignment of the text."""
 
     dx: float
     dy: float
     align: str
 
 
-RIGHT, LEFT = Place(MARK + 3, 0, "left"), Place(-MARK - 3, 0, "right")
-ABOVE, BELOW = Place(0, -MARK - 8, "center"), Place(0, MARK + 8, "center")
-DIAGONAL = [Place(dx, dy, align) for dx, align in ((MARK, "left"), (-MARK, "right")) for dy in (-LINE, LINE)]
+RIGHT, LEFT = LabelPlace(MARK + 3, 0, "left"), LabelPlace(-MARK - 3, 0, "right")
+ABOVE, BELOW = LabelPlace(0, -MARK - 8, "center"), LabelPlace(0, MARK + 8, "center")
+DIAGONAL = [LabelPlace(dx, dy, align) for dx, align in ((MARK, "left"), (-MARK, "right")) for dy in (-LINE, LINE)]
 PLACES = [RIGHT, LEFT, ABOVE, BELOW, *DIAGONAL]
 
 
@@ -36,8 +36,8 @@ class Box(NamedTuple):
         return not (aside or self.bottom <= other.top or other.bottom <= self.top)
 
 
-def places(names: Sequence[str], points: Sequence[tuple[float, float]], width: float) -> Iterator[Place | None]:
-    """The first that is free, for each; ``points`` are shares of the plot's width and height, from the lower left."""
+def places(names: Sequence[str], points: Sequence[tuple[float, float]], width: float) -> Iterator[LabelPlace | None]:
+    """Each name's first free place; ``points`` are shares of the plot's width and height, from the lower left."""
     centres = [(x * width, (1 - y) * HEIGHT) for x, y in points]
     taken = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in centres]
     for name, (x, y) in zip(names, centres, strict=True):
@@ -51,7 +51,7 @@ def places(names: Sequence[str], points: Sequence[tuple[float, float]], width: f
             yield None
 
 
-def box(name: str, x: float, y: float, place: Place) -> Box:
+def box(name: str, x: float, y: float, place: LabelPlace) -> Box:
     width = len(name) * LETTER
     left = x + place.dx - {"left": 0.0, "center": width / 2, "right": width}[place.align]
     return Box(left, y + place.dy - LINE / 2, left + width, y + place.dy + LINE / 2)

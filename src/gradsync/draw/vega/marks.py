@@ -8,18 +8,19 @@ from typing import Any
 
 import altair as alt
 
-from gradsync.exhibit import PUBLISHED, Chart, Column
-from gradsync.report import labels
-from gradsync.report.axes import Row, along, category, is_log, is_numeric, measure, numbers, tooltip
-from gradsync.report.colours import BLUE, colours, is_expected
-from gradsync.report.panel import Panel
+from gradsync.draw.colours import BLUE, colours, is_expected
+from gradsync.draw.series import Row, numbers
+from gradsync.draw.vega import labels
+from gradsync.draw.vega.axes import along, category, is_log, is_numeric, measure, tooltip
+from gradsync.draw.vega.panel import Panel
+from gradsync.exhibit.form import PUBLISHED, Chart, Column
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 DASHED = "stroke"
-FEW = 12  # bars that have their number written beside them
-MANY = 25  # points of one line that get small marks
-PHONE = 420  # pixels: a narrower plot has the names of its points elsewhere
-OWN = "_"  # begins the fields that are ours, not the chart's
+FEW = 12  # no more bars than these have their number written beside them
+MANY = 25  # points of one line: if there are more, their marks are small
+PHONE = 420  # pixels: on a narrower plot the names of points are placed differently
+OWN = "_"  # prefix of the fields that are added here to those of the chart
 
 View = alt.Chart | alt.LayerChart | alt.FacetChart
 Encoding = dict[str, Any]
@@ -34,14 +35,14 @@ def colour(panel: Panel) -> Any:
 
 
 def by_series(panel: Panel, values: Sequence[Any]) -> Encoding:
-    """One value for each. All legends of a chart become one, as they are of the same field."""
+    """One value for each series. All legends of a chart merge into one, as they have the same field."""
     scale = alt.Scale(domain=panel.series, range=values)
     hidden = {"legend": None} if is_named(panel) else {}
     return {"field": panel.chart.colour, "type": "nominal", "scale": scale, **hidden}
 
 
 def is_named(panel: Panel) -> bool:
-    """Whether each mark has its name beside it, also on a narrow plot: a legend would say it again."""
+    """Whether each mark has its name beside it, also on a narrow plot: a legend would only repeat it."""
     chart = panel.chart
     if chart.kind == "points":
         return all(row.get(f"{OWN}narrow_shown") for row in with_places(panel))
@@ -65,7 +66,7 @@ def bars(panel: Panel, encoding: Encoding) -> View:
         position[f"{name}Offset"] = offset(field=chart.colour, type="nominal", sort=panel.series)
     layers = [drawn(rows).mark_bar().encode(**position, **encoding)]
     if chart.deviation:
-        layers.append(error_bars(drawn(rows), position, value))
+        layers += error_bars(drawn(with_deviation(chart, rows)), position, value)
     if few:
         layers.append(written(rows, position, value))
     return alt.layer(*layers)
@@ -105,7 +106,7 @@ def lying_or_standing(panel: Panel, rows: Sequence[Row], **scale: Any) -> Encodi
 
 
 def ends(chart: Chart, row: Row) -> Row:
-    """Of the error bar; where there is no deviation, both are the value."""
+    """The ends of the error bar; without a deviation, both are the value."""
     value, deviation = row.get(chart.y.field), row.get(chart.deviation) or 0.0
     if value is None:
         return {}
@@ -113,10 +114,19 @@ def ends(chart: Chart, row: Row) -> Row:
     return {f"{OWN}low": value if chart.y.log and low <= 0 else low, f"{OWN}high": value + deviation}
 
 
-def error_bars(base: alt.Chart, position: Encoding, value: str = "y") -> alt.Chart:
-    low: Any = {"y": alt.Y, "x": alt.X}[value](field=f"{OWN}low", type="quantitative")
-    high: Any = {"y": alt.Y2, "x": alt.X2}[value](field=f"{OWN}high")
-    return base.mark_rule(strokeWidth=1.2).encode(**{**position, value: low, f"{value}2": high})
+def with_deviation(chart: Chart, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.get(chart.deviation)]
+
+
+def error_bars(base: alt.Chart, position: Encoding, value: str = "y") -> list[alt.Chart]:
+    """A stroke over the deviation, and a cap at each of its ends."""
+    end, far_end = {"y": (alt.Y, alt.Y2), "x": (alt.X, alt.X2)}[value]
+    low, high = (end(field=f"{OWN}{name}", type="quantitative") for name in ("low", "high"))
+    stroke = base.mark_rule(strokeWidth=1.5).encode(
+        **{**position, value: low, f"{value}2": far_end(field=f"{OWN}high")}
+    )
+    cap: Encoding = {"thickness": 1.5, "size": 9, "orient": "horizontal" if value == "y" else "vertical"}
+    return [stroke, *(base.mark_tick(**cap).encode(**{**position, value: one}) for one in (low, high))]
 
 
 def stack(panel: Panel, encoding: Encoding) -> View:
@@ -126,7 +136,7 @@ def stack(panel: Panel, encoding: Encoding) -> View:
 
 
 def lines(panel: Panel, encoding: Encoding) -> View:
-    """What is expected is dashed and has no marks; what was measured is told apart without colour, too."""
+    """Expected series are dashed and have no marks; measured ones can be told apart without colour, too."""
     chart, tooltips = panel.chart, encoding.pop("tooltip")
     rows = [row | ends(chart, row) for row in panel.rows]
     seen = [row for row in rows if not (chart.colour and is_expected(row[chart.colour]))]
@@ -138,14 +148,14 @@ def lines(panel: Panel, encoding: Encoding) -> View:
         shape["shape"] = alt.Shape(**by_series(panel, shapes_of(panel.series)))
     layers = [drawn(rows).mark_line(strokeWidth=2).encode(**position, **encoding, **dash)]
     if chart.deviation:
-        layers.append(error_bars(drawn(seen), position).encode(**encoding))
+        layers += [bar.encode(**encoding) for bar in error_bars(drawn(with_deviation(chart, seen)), position)]
     size = 60 if len(seen) <= MANY * max(1, len(panel.series)) else 12
     points = drawn(seen).mark_point(filled=True, size=size, opacity=1)
     return alt.layer(*layers, points.encode(**position, **encoding, **shape, tooltip=tooltips))
 
 
 def dashes(name: str) -> list[int]:
-    """Pixels with and without ink: dashed what is expected, dotted what others published."""
+    """Pixels with and without ink: expected series are dashed, published ones dotted."""
     return [5, 4] if is_expected(name) else [2, 3] if name.split(", ")[-1] == PUBLISHED else [1, 0]
 
 
@@ -161,7 +171,7 @@ def points(panel: Panel, encoding: Encoding) -> View:
     position: Encoding = {"x": alt.X(**along(chart.x, rows)), "y": alt.Y(**measure(chart.y, rows, **room))}
     layers = [drawn(rows).mark_point(filled=True, size=80, opacity=1).encode(**position, **encoding)]
     if chart.deviation:
-        layers.insert(0, error_bars(drawn(rows), position))
+        layers = [*error_bars(drawn(with_deviation(chart, rows)), position), *layers]
     if chart.colour:
         beside: Encoding = {
             key: alt.ExprRef(f"width < {PHONE} ? datum.{OWN}narrow_{field} : datum.{OWN}wide_{field}")

@@ -1,4 +1,4 @@
-// Draws every chart into its place, one after the other, so that the page can be read meanwhile.
+// Marks the tables that are wider than the page, and draws every chart into its place, one after the other, so that the page can be read meanwhile.
 // When all are done, <html data-drawn="N"> says how many succeeded.
 (async () => {
   const looks = read(document.getElementById("looks"));
@@ -11,6 +11,8 @@
     tooltip: { disableDefaultStyle: true },
   };
 
+  for (const frame of document.querySelectorAll(".frame")) markWhatGoesOn(frame);
+
   let drawn = 0;
   for (const figure of document.querySelectorAll("figure")) {
     const places = [...figure.querySelectorAll(".chart")];
@@ -22,6 +24,20 @@
     offerFiles(figure, specs);
   }
   document.documentElement.dataset.drawn = drawn;
+
+  // A shadow where columns are hidden at the right, and a sentence below a table that is wider than its frame.
+  function markWhatGoesOn(frame) {
+    const wide = frame.querySelector(".wide");
+    const hint = frame.nextElementSibling;
+    const mark = () => {
+      const hidden = wide.scrollWidth - wide.clientWidth;
+      hint.hidden = hidden < 2;
+      frame.classList.toggle("goes-on", hidden - wide.scrollLeft >= 2);
+    };
+    wide.addEventListener("scroll", mark, { passive: true });
+    new ResizeObserver(mark).observe(wide);
+    mark();
+  }
 
   function read(script) {
     return JSON.parse(script.textContent);

@@ -1,0 +1,82 @@
+"""The rows of a chart that can be drawn, the names in them, and which of its series are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradsync.draw.colours import PARTS, is_expected
+from gradsync.exhibit.form import PUBLISHED, Chart
+from gradsync.figures.value import NOTHING
+from gradsync.record import finite
+
+Row = dict[str, Any]
+
+DIGITS = 6  # significant ones that must agree for two points to be the same
+EQUALS = " = "
+
+
+def drawable(chart: Chart) -> list[Row]:
+    """The rows that can be drawn, with names as text. A line is interrupted where its value is missing.
+
+    Lines that coincide become one, which has the names of all: "ring = ddp".
+    """
+    needed = {chart.x.field} | ({chart.until} if chart.until else set())
+    needed |= {chart.y.field} if chart.kind != "lines" else set()
+    as_text = {chart.colour, chart.panel} - {""}
+    as_text |= {chart.x.field} if chart.kind in ("bars", "stack") else set()
+    as_text |= {chart.y.field} if chart.kind == "spans" else set()
+    rows = [
+        {**row, **{field: name_of(row.get(field)) for field in as_text}}
+        for row in finite(list(chart.rows))
+        if all(row.get(field) is not None for field in needed)
+    ]
+    return joined(chart, rows) if chart.kind == "lines" and chart.colour else rows
+
+
+def joined(chart: Chart, rows: Sequence[Row]) -> list[Row]:
+    """Each distinct line once. Laws and published results keep lines of their own."""
+    fields = [field for field in (chart.panel, chart.x.field, chart.y.field, chart.deviation) if field]
+    lines: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        lines.setdefault(row[chart.colour], []).append(tuple(rounded(row.get(field)) for field in fields))
+    same: dict[Any, list[str]] = {}
+    for name, points in lines.items():
+        is_alone = is_expected(name) or name.split(", ")[-1] == PUBLISHED
+        same.setdefault(name if is_alone else tuple(points), []).append(name)
+    drawn = {names[0]: EQUALS.join(names) for names in same.values()}
+    return [{**row, chart.colour: drawn[row[chart.colour]]} for row in rows if row[chart.colour] in drawn]
+
+
+def rounded(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def series_of(chart: Chart, rows: Sequence[Row]) -> list[str]:
+    """In the order of the rows; the parts of a ledger in theirs."""
+    series = names(rows, chart.colour) if chart.colour else []
+    return [part for part in PARTS if part in series] if set(series) <= set(PARTS) else series
+
+
+def by_panel(chart: Chart, rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """The rows of each panel with its name; all of them together where there is only one."""
+    found = names(rows, chart.panel) if chart.panel else []
+    if len(found) < 2:
+        return [("".join(found), list(rows))]
+    return [(name, [row for row in rows if row[chart.panel] == name]) for name in found]
+
+
+def numbers(rows: Iterable[Row], field: str) -> list[float]:
+    return [value for row in rows if isinstance(value := row.get(field), (int, float))]
+
+
+def names(rows: Iterable[Row], field: str) -> list[str]:
+    """Every value once, in the order of the rows."""
+    return list(dict.fromkeys(name_of(row.get(field)) for row in rows))
+
+
+def name_of(value: str | int | float | None) -> str:
+    """A value that stands for itself, such as a batch size, as text."""
+    if value is None:
+        return NOTHING
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"

@@ -1,0 +1,83 @@
+"""The equivalence certificate: how far N workers' parameters are from those of one process, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradsync.config.values import counted
+from gradsync.exhibit.form import Column, Section, Table
+from gradsync.figures.cases import cases
+from gradsync.figures.value import Value
+from gradsync.record import Run
+from gradsync.record.certificate import Certificate, read_certificate
+
+BY_DESIGN = "approximate by design"
+
+Certified = tuple[Run, Certificate]
+
+
+def section(runs: Sequence[Run]) -> Section:
+    """The certificates of the verified runs; the reference runs have none."""
+    found = [(run, certificate) for run in runs if (certificate := read_certificate(run.folder))]
+    title = "Equivalence certificate"
+    return Section(title, [table(found)] if found else [], [conclusion(found)] if found else [])
+
+
+def table(found: Sequence[Certified]) -> Table:
+    columns = [
+        Column("strategy"),
+        Column("workers"),
+        Column("servers"),
+        Column("transport"),
+        Column("largest distance", "", ".1e"),
+        Column("same bits on all ranks"),
+        Column("verdict"),
+        Column("what differs, and why"),
+    ]
+    several = len({run.summary.transport for run, _ in found if run.summary and run.summary.transport}) > 1
+    repeated = any(len(case.runs) > 1 for case in cases(run for run, _ in found))
+    rows: list[list[Value]] = []
+    for run, certificate in found:
+        figures = run.summary
+        name = f"{run.resolved.strategy}, seed {run.resolved.seed}" if repeated else run.resolved.strategy
+        rows.append(
+            [
+                name,
+                run.resolved.workers,
+                run.resolved.servers or None,
+                figures.transport if figures and several else None,
+                certificate.distance,
+                None if certificate.same_bits is None else "yes" if certificate.same_bits else "no",
+                certificate.verdict,
+                certificate.differs or None,
+            ]
+        )
+    notes = [
+        "largest distance: of any parameter tensor from that of one process, relative to the tensor's largest value; "
+        "same bits: whether every rank ends with the same parameters."
+    ]
+    return Table(title_of(found[0][0]), columns, rows, notes)
+
+
+def title_of(run: Run) -> str:
+    asked = run.resolved
+    length = counted(asked.steps, "step") if asked.steps else counted(asked.epochs or 1, "epoch")
+    return f"{asked.model}, {length} of {asked.batch_size} samples in {asked.precision}, against one process"
+
+
+def conclusion(found: Sequence[Certified]) -> str:
+    """One sentence."""
+    bad = [run for run, certificate in found if not certificate.passed]
+    if bad:
+        names = ", ".join(dict.fromkeys(way(run, found) for run in bad))
+        return f"{len(bad)} of {len(found)} do not produce the same model as one process: {names}."
+    by_design = sum(certificate.verdict == BY_DESIGN for _, certificate in found)
+    verb = "is" if by_design == 1 else "are"
+    rest = f"; {by_design} {verb} approximate by design, which does not count as a pass" if by_design else ""
+    return f"{len(found) - by_design} of {len(found)} produce the same model as one process{rest}."
+
+
+def way(run: Run, found: Sequence[Certified]) -> str:
+    transports = {other.summary.transport for other, _ in found if other.summary and other.summary.transport}
+    over = f" over {run.summary.transport}" if len(transports) > 1 and run.summary else ""
+    return f"{run.resolved.strategy} on {run.resolved.workers}{over}"

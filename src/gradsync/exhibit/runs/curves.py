@@ -1,0 +1,96 @@
+"""How loss fell and accuracy rose: one chart for each model and data set."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from gradsync.exhibit.form import Axis, Chart, Section
+from gradsync.exhibit.runs.subjects import Subject, of_first
+from gradsync.record import rank_file, read_rank
+from gradsync.record.rows import TestRow
+
+Mark = dict[str, str | int | float | None]
+Curve = list[tuple[int, float]]
+
+MOST_LINES = 10  # in one chart
+MOST_POINTS = 120  # of one line
+
+
+def curve_sections(subjects: Sequence[Subject]) -> list[Section]:
+    charts: list[Chart] = []
+    sentences: list[str] = []
+    for title, group in by_work(subjects):
+        shown = group[:MOST_LINES]
+        if len(group) > MOST_LINES:
+            sentences.append(f"{title}: the first {MOST_LINES} of {len(group)} runs are drawn.")
+        losses = {item.name: loss_curve(item) for item in shown}
+        of_rank = "Loss of rank 0 before each update; with many steps, a point is the mean of several."
+        steps, epochs = Axis("step", "step"), Axis("epoch", "epoch")
+        loss, share = Axis("loss", "training loss", zero=False), Axis("accuracy", "accuracy", "%", zero=False)
+        charts += drawn(f"Training loss: {title}", losses, steps, loss, [of_rank, *of_first(shown)])
+        sentences += equal_curves(losses)
+        accuracies = {item.name: accuracy_curve(item) for item in shown}
+        charts += drawn(f"Test accuracy: {title}", accuracies, epochs, share, of_first(shown))
+    return [Section("Loss and accuracy", charts, sentences, detail=True)] if charts else []
+
+
+def by_work(subjects: Sequence[Subject]) -> list[tuple[str, list[Subject]]]:
+    groups: dict[str, list[Subject]] = {}
+    for item in subjects:
+        groups.setdefault(f"{item.figures.model} on {item.figures.data}", []).append(item)
+    return list(groups.items())
+
+
+def loss_curve(item: Subject) -> Curve:
+    """Rank 0's loss before each update, averaged over neighbouring steps where there are many."""
+    losses = [(row["step"], row["loss"]) for row in read_rank(rank_file(item.run.folder, 0), stamps_until=0).steps]
+    width = -(-len(losses) // MOST_POINTS) or 1
+    groups = (losses[begin : begin + width] for begin in range(0, len(losses), width))
+    return [
+        (group[-1][0], statistics.fmean(known))
+        for group in groups
+        if len(known := [loss for _, loss in group if loss is not None]) == len(group)
+    ]
+
+
+def accuracy_curve(item: Subject) -> Curve:
+    """Accuracy after every epoch, in percent; where each rank tests a share, over all shares."""
+    tests: dict[int, list[TestRow]] = {}
+    for rank in item.figures.ranks:
+        for row in read_rank(rank_file(item.run.folder, rank.rank), stamps_until=0).tests:
+            if rank.rank == 0 or not row["whole"]:
+                tests.setdefault(row["epoch"], []).append(row)
+    return [
+        (epoch, 100 * sum(row["correct"] for row in each) / count)
+        for epoch, each in sorted(tests.items())
+        if (count := sum(row["count"] for row in each))
+    ]
+
+
+def drawn(title: str, curves: dict[str, Curve], x: Axis, y: Axis, notes: Sequence[str]) -> Iterator[Chart]:
+    """Identical curves are drawn as one line with all their names."""
+    rows: list[Mark] = [
+        {x.field: at, y.field: value, "run": " = ".join(names)}
+        for names, curve in together(curves)
+        for at, value in curve
+    ]
+    if len({row[x.field] for row in rows}) > 1:
+        yield Chart(title, "lines", rows, x, y, "run", notes=notes)
+
+
+def together(curves: dict[str, Curve]) -> list[tuple[list[str], Curve]]:
+    found: list[tuple[list[str], Curve]] = []
+    for name, curve in curves.items():
+        same = next((names for names, other in found if other == curve and curve), None)
+        if same is None:
+            found.append(([name], curve))
+        else:
+            same.append(name)
+    return found
+
+
+def equal_curves(curves: dict[str, Curve]) -> Iterator[str]:
+    for names, _ in together(curves):
+        if len(names) > 1:
+            yield f"{' and '.join([', '.join(names[:-1]), names[-1]])} have the same training loss in every step."

@@ -1,0 +1,90 @@
+"""What differs between the workers of one run: when each finished, its staleness and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradsync.config.values import counted
+from gradsync.exhibit.columns import cell_so_far, column
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.runs.subjects import Subject, of_first
+from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, TEST_LOSS
+from gradsync.figures.catalogue.of_time import FINISH
+from gradsync.figures.value import Value
+from gradsync.record import RunSummary
+from gradsync.record.summaries import Staleness
+
+EPOCHS = 5  # the last ones, whose accuracies are shown
+
+
+def worker_sections(subjects: Sequence[Subject]) -> list[Section]:
+    """For runs with servers, and for runs whose ranks end with different models."""
+    served = [item for item in subjects if item.figures.updates and (len(subjects) == 1 or is_stale(item.figures))]
+    exhibits: list[Exhibit] = [exhibit for item in served for exhibit in of_run(item)]
+    found = [Section("Workers of parameter servers", exhibits)] if exhibits else []
+    if apart := [item for item in subjects if has_own_models(item.figures)]:
+        sentence = "Ranks end with different models, so each has an accuracy of its own."
+        found.append(Section("Accuracy of each rank", [accuracy_table(apart)], [sentence]))
+    return found
+
+
+def of_run(item: Subject) -> list[Exhibit]:
+    exhibits: list[Exhibit] = [workers_table(item)]
+    if item.figures.staleness and is_stale(item.figures):
+        exhibits.append(histogram(item, item.figures.staleness))
+    return exhibits
+
+
+def workers_table(item: Subject) -> Table:
+    figures = item.figures
+    epochs = sorted({each.epoch for rank in figures.ranks for each in rank.epochs})[-EPOCHS:]
+    columns = [
+        Column("worker"),
+        column(FINISH),
+        Column("steps"),
+        column(STALENESS),
+        Column("dropped"),
+        *(Column(f"accuracy, epoch {epoch}", "", ACCURACY.form) for epoch in epochs),
+    ]
+    rows: list[list[Value]] = []
+    for rank in figures.ranks:
+        reached = {each.epoch: each.accuracy for each in rank.epochs}
+        finished, stale = (cell_so_far(item.case, figure, rank.rank) for figure in (FINISH, STALENESS))
+        row: list[Value] = [f"worker {rank.rank}", finished, rank.steps, stale, rank.dropped]
+        rows.append([*row, *(reached.get(epoch) for epoch in epochs)])
+    title = f"{item.name}, {counted(figures.world_size, 'worker')}: {figures.updates:,} updates of the parameters"
+    meanings = f"{FINISH.note}; {STALENESS.note}; dropped: gradients that were too stale to be applied."
+    notes = [meanings, *of_first([item])]
+    return Table(title, columns, rows, notes)
+
+
+def is_stale(figures: RunSummary) -> bool:
+    """Whether gradients were applied late or dropped: where all workers wait for each other, none are."""
+    return bool(figures.staleness and (figures.staleness.max or figures.staleness.dropped))
+
+
+def histogram(item: Subject, staleness: Staleness) -> Chart:
+    rows = [{"staleness": int(value), "gradients": count} for value, count in staleness.histogram.items()]
+    rows.sort(key=lambda row: row["staleness"])
+    were = "was" if staleness.dropped == 1 else "were"
+    dropped = [f"In addition, {counted(staleness.dropped, 'gradient')} {were} dropped."] if staleness.dropped else []
+    title = f"{item.name}: gradients by their staleness"
+    x, y = Axis("staleness", "staleness"), Axis("gradients", "gradients")
+    return Chart(title, "bars", rows, x, y, notes=dropped)  # type: ignore[arg-type] # whole numbers are values
+
+
+def has_own_models(figures: RunSummary) -> bool:
+    """Whether ranks tested their own models and these differ. Workers of servers have a table of their own."""
+    tests = [rank.test for rank in figures.ranks if rank.test]
+    return not figures.updates and any(test != tests[0] for test in tests)
+
+
+def accuracy_table(subjects: Sequence[Subject]) -> Table:
+    columns = [Column("run"), Column("rank"), column(TEST_LOSS), column(ACCURACY)]
+    rows: list[list[Value]] = [
+        [item.name, f"rank {rank.rank}", *(cell_so_far(item.case, each, rank.rank) for each in (TEST_LOSS, ACCURACY))]
+        for item in subjects
+        for rank in item.figures.ranks
+        if rank.test
+    ]
+    return Table("Test loss and accuracy, rank by rank", columns, rows)

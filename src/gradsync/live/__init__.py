@@ -1,0 +1,1 @@
+"""A run in progress: its progress display, and event files for TensorBoard."""
