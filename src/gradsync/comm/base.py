@@ -1,10 +1,10 @@
-"""What a rank can ask of its peers, whatever carries the messages.
+"""The communication operations of a rank, whatever carries the messages.
 
-Every tensor handed in is dense memory: it travels as one flat block, whatever its strides (channels-last
+Every tensor passed in is dense in memory: it travels as one flat block, whatever its strides (channels-last
 gradients are not contiguous). With one process nothing is called at all.
 
-Each call is stamped when this rank arrives and when it is over, with the bytes this rank handed in and took out and
-what they were (``kind``). Nothing more is sent for that.
+Each call is stamped when this rank arrives and when the call ends, with the bytes this rank sent and received as
+payload and what they were (``kind``). No message is added for that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Kind = Literal["gradients", "parameters", "buffers", "control"]
 
 
 class LostPeer(RuntimeError):
-    """A message could not be sent or received, as the other end is gone."""
+    """A message could not be sent or received because the other end is gone."""
 
     def __init__(self, message: str, rank: int | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class LostPeer(RuntimeError):
 
 
 class Comm(ABC):
-    """One rank's end of the group. A transport is a subclass that fills in the methods with an underscore."""
+    """One rank's end of the group. A transport is a subclass that implements the methods with an underscore."""
 
     transport = "none"
 
@@ -50,7 +50,7 @@ class Comm(ABC):
         self._call("all_reduce", kind, tensor.nbytes, tensor.nbytes, lambda: self._all_reduce(flat(tensor)))
 
     def all_reduce_later(self, tensor: Tensor, kind: Kind = "gradients") -> Future[Tensor]:
-        """The same, while this thread goes on. The future holds the tensor."""
+        """The same in the background, while this thread continues. The future holds the tensor."""
         call = self.meter.start("all_reduce", kind, tensor.nbytes, tensor.nbytes, overlapped=True)
 
         def done(reduced: Future[Any]) -> Tensor:
@@ -63,7 +63,7 @@ class Comm(ABC):
         return self._all_reduce_later(flat(tensor)).then(done)
 
     def reduce(self, tensor: Tensor, target: int = 0, kind: Kind = "gradients") -> None:
-        """In place: the sum over all ranks, on ``target``; what the others hold afterwards is not defined."""
+        """In place: the sum over all ranks, on ``target``; what the others hold afterwards is undefined."""
         sent, received = (0, tensor.nbytes) if self.rank == target else (tensor.nbytes, 0)
         self._call("reduce", kind, sent, received, lambda: self._reduce(flat(tensor), target))
 
@@ -113,32 +113,32 @@ class Comm(ABC):
         )
 
     def send(self, tensor: Tensor, target: int, kind: Kind = "control", tag: int = 0) -> None:
-        """Messages with different tags do not get in each other's way."""
+        """Messages with different tags do not interfere."""
         self._call("send", kind, tensor.nbytes, 0, lambda: self._send(tensor, target, tag))
 
     def receive(self, tensor: Tensor, source: int, kind: Kind = "control", tag: int = 0) -> None:
         self._call("receive", kind, 0, tensor.nbytes, lambda: self._receive(tensor, source, tag))
 
     def stamped_wait(self, call: Callable[[], object]) -> None:
-        """Run what waits for other ranks without a message of this one."""
+        """Stamp a call that waits for other ranks without a message from this one."""
         stamps = self.meter.start("receive", "control", 0, 0)
         call()
         self.meter.finish(stamps)
 
     def unmetered(self) -> Comm:
-        """The same end of the same group, for messages that belong to no step of this rank."""
+        """This end of the group without a meter, for messages that belong to no step of this rank."""
         other = copy.copy(self)
         other.meter = Stopwatch()
         other._slow_link = None
         return other
 
     def carrier(self, device: torch.device) -> torch.device:
-        """Where a small message must lie to be sent."""
+        """The device a small message must be on to be sent."""
         return torch.device("cpu")
 
     @contextmanager
     def slow_link(self, seconds: float) -> Iterator[None]:
-        """While the block runs, every message of this rank leaves so much later. 0: nothing changes."""
+        """While the block runs, every message of this rank is delayed by this many seconds. 0 changes nothing."""
         if seconds == 0:
             yield
             return
@@ -159,7 +159,7 @@ class Comm(ABC):
             call()
         self.meter.finish(stamps)
 
-    # What a transport must do. Tensors are flat, except for exchange, send and receive, which take dense ones.
+    # What a transport must implement. Tensors are flat, except for exchange, send and receive, which take dense ones.
 
     _ends_on_host = True  # the end of an all-reduce in the background is seen by the host, not in the GPU's stream
 
@@ -198,9 +198,9 @@ class Comm(ABC):
 
 
 class Background:
-    """A thread that makes calls in the order it was told to, each after a pause.
+    """A thread that makes calls in the order they were submitted, each after a pause.
 
-    One thread for all: the order of collectives must be the same on every rank.
+    One thread makes all of them: the order of collectives must be the same on every rank.
     """
 
     def __init__(self, name: str, pause: float = 0.0) -> None:

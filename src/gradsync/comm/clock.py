@@ -2,8 +2,8 @@
 
 1. Rank 0 sends a ping to one rank after the other, ten times each.
 2. The rank answers with the time on its clock.
-3. Of the round trip that was shortest: the answer was written somewhere between ping and pong, so the offset is that
-   time minus the middle, and cannot be wrong by more than half the round trip.
+3. The shortest round trip counts: the answer was written at some time between ping and pong, so the offset is that
+   time minus the midpoint, with an error of at most half the round trip.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW_ROUNDS = 5
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """This rank's clock minus rank 0's, in seconds, how wrong that can be, and when by this rank's clock."""
+    """This rank's clock minus rank 0's, in seconds, the bound of its error, and the time by this clock."""
 
     offset: float = 0.0
     bound: float = 0.0
@@ -45,9 +45,10 @@ def measure_offset(comm: Comm, device: torch.device) -> ClockOffset:
 
 
 def round_trip(comm: Comm, device: torch.device) -> float | None:
-    """Seconds a byte takes to the next rank and back, the shortest of a few; every rank in turn, the last to rank 0.
+    """The round-trip time to the next rank in seconds, the shortest of a few; every rank in turn, the last to rank 0.
 
-    Called by every rank at the same point of the program. Two ranks have one way only, which tells nothing.
+    Called by every rank at the same point of the program. None for two ranks: they share one link, which
+    cannot show whose end is slow.
     """
     if comm.size < 3:
         return None

@@ -1,9 +1,9 @@
-"""A peer that gives no sign of life ends the run instead of being waited for.
+"""A peer that gives no sign of life ends the run, instead of leaving the others waiting.
 
-The kernel watches: it asks idle connections whether the other end is there, and gives up on one that has not answered
-for so many seconds. A peer that only computes for long answers, so that it may take its time.
+The kernel watches: it sends keep-alive probes over idle connections, and gives up on one that has not answered within
+the timeout. The kernel of a peer that is merely computing for a long time does answer, so it may take its time.
 
-A thread notes now and then who does not answer: when a connection has ended, the kernel no longer tells why.
+A thread notes periodically which peers do not answer: once a connection has ended, the kernel no longer says why.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gradsync.meter.connections import Connections, own_sockets
 
 ADDRESS = re.compile(r"\[([0-9a-f.:]+)\]:\d+")  # as gloo names its peers
 LOOKS = 8  # while the kernel waits for an answer
-LATELY = 3  # looks ago
+LATELY = 3  # a peer counts as silent if it was seen so at most this many looks ago
 _sightings: dict[str, int] = {}  # address -> the look at which it was last seen not to answer
 _looks = count()
 _watching = threading.Lock()
 
 
 def tie(seconds: float) -> None:
-    """Every TCP connection this process has now ends after this time without an answer (Linux)."""
+    """Let every TCP connection this process has now end after this time without an answer (Linux)."""
     if sys.platform != "linux":
         return
     every = max(1, int(seconds / LOOKS))
@@ -49,26 +49,26 @@ def tie(seconds: float) -> None:
 
 
 def watch(every: float) -> None:
-    with suppress(Exception):  # the sentence is poorer without, that is all
+    with suppress(Exception):  # without it, only the error message is less specific
         connections = Connections()
         while True:
-            look(connections)
+            watch_connections(connections)
             time.sleep(every)
 
 
-def look(connections: Connections) -> int:
-    """Which look this was."""
+def watch_connections(connections: Connections) -> int:
+    """Note the peers that do not answer; return the number of this look."""
     number = next(_looks)
     _sightings.update((item.peer, number) for item in connections.look() if item.silent)
     return number
 
 
 def silent_peers(message: str) -> list[str]:
-    """Addresses that have not answered lately: of the connection whose end this message tells, and of others."""
+    """Addresses that have not answered lately: that of the connection this error is about, and others."""
     found = set(ADDRESS.findall(message)) if "timed out" in message.lower() else set()
     with suppress(Exception):
         connections = Connections()
-        now = look(connections)
+        now = watch_connections(connections)
         connections.close()
         found |= {peer for peer, seen in _sightings.items() if seen >= now - LATELY}
     return sorted(found)

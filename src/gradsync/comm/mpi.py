@@ -1,7 +1,7 @@
-"""Messages over MPI, through mpi4py: tensors are handed over as the buffers they are.
+"""Messages over MPI, through mpi4py: tensors are passed as buffers, without a copy.
 
-MPI looks after messages only while one of its functions is called. What must go on while this rank computes is
-therefore done by a thread of its own, over a duplicate of the world, so that its collectives do not meet others.
+MPI makes progress only while one of its functions is called. Communication that overlaps with computation therefore
+has a thread of its own, over a duplicate of the world, so that its collectives do not mix with others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradsync.comm.base import Background, Comm, flat
 from gradsync.errors import InputError, truncated
 from gradsync.meter.recorder import Stopwatch
 
-SHORTEST_NAP, LONGEST_NAP = 5e-6, 5e-4  # seconds between two looks for a message
+SHORTEST_NAP, LONGEST_NAP = 5e-6, 5e-4  # seconds between two polls for a message
 
 
 @lru_cache
@@ -41,28 +41,28 @@ def mpi() -> Any:
 
 @lru_cache
 def background() -> tuple[Background, Any]:
-    """The thread for what goes on while this rank computes, and the communicator it has for itself."""
+    """The thread for communication that overlaps with computation, and the communicator of its own."""
     return Background("mpi"), mpi().COMM_WORLD.Dup()
 
 
 def check_world(expected: int, started_by: str = "mpiexec") -> None:
-    """mpiexec of one MPI and library of another: every process finds itself alone."""
+    """Refuse the mpiexec of one MPI with the library of another: every process would find itself alone."""
     size = mpi().COMM_WORLD.Get_size()
     if size == expected:
         return
     library = mpi().Get_library_version().splitlines()[0].strip()
     if size == 1 and started_by == "srun":
         raise InputError(
-            f"the run is for {expected} processes, but this one finds itself alone in its MPI world: srun does not "
-            f"speak with the library mpi4py has loaded ({library}). HINT: srun --mpi=pmi2."
+            f"the run has {expected} ranks, but this one finds itself alone in its MPI world: srun's MPI "
+            f"plugin does not match the library mpi4py has loaded ({library}). HINT: srun --mpi=pmi2."
         )
     if size == 1:
         raise InputError(
-            f"the run is for {expected} processes, but this one finds itself alone in its MPI world: mpiexec belongs "
+            f"the run has {expected} ranks, but this one finds itself alone in its MPI world: mpiexec belongs "
             f"to another MPI than the library mpi4py has loaded ({library}). HINT: use the mpiexec of that library, "
-            "for instance --mpiexec with the one beside your python."
+            "for instance --mpiexec with the one next to your Python."
         )
-    raise InputError(f"the run is for {expected} processes, but {started_by} started {size}.")
+    raise InputError(f"the run has {expected} ranks, but {started_by} started {size}.")
 
 
 class MpiComm(Comm):
@@ -74,7 +74,7 @@ class MpiComm(Comm):
         self._world = mpi().COMM_WORLD
         super().__init__(self._world.Get_rank(), self._world.Get_size(), meter)
         if self.size > 1:
-            background()  # made by all ranks together
+            background()  # collective: all ranks create it together
 
     def _all_reduce(self, block: Tensor) -> None:
         self._world.Allreduce(mpi().IN_PLACE, buffer(block))
@@ -112,7 +112,7 @@ class MpiComm(Comm):
         self._world.Send(buffer(tensor), dest=target, tag=tag)
 
     def _receive(self, tensor: Tensor, source: int, tag: int) -> None:
-        """Looks again and again, with naps: MPI's own waiting keeps a core busy for every thread that waits."""
+        """Poll, with sleeps in between: MPI's own waiting keeps a core busy for every thread that waits."""
         request = self._world.Irecv(buffer(tensor), source=source, tag=tag)
         nap = SHORTEST_NAP
         while not request.Test():
@@ -126,7 +126,7 @@ def buffer(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 def one_block(parts: list[Tensor]) -> Tensor:
-    """The parts behind each other; without a copy if they are the rows of one tensor."""
+    """The parts one after another in memory; no copy if they are the rows of one tensor."""
     first = parts[0]
     adjacent = all(
         part.data_ptr() == first.data_ptr() + number * first.nbytes
@@ -156,7 +156,7 @@ def read_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) ->
 
 
 def abort_on_error() -> None:
-    """In a script of the user's: an error ends all ranks. Otherwise mpi4py waits for the others when Python ends."""
+    """In a user's script, let an error end all ranks. Otherwise mpi4py waits for the others when Python exits."""
     show = sys.excepthook
 
     def show_and_abort(*error: Any) -> None:
@@ -168,7 +168,7 @@ def abort_on_error() -> None:
 
 
 def leave() -> bool:
-    """Whether there was an MPI to leave, in which every rank has done its part."""
+    """Finalize MPI once every rank has done its part; return whether it was in use."""
     if not mpi.cache_info().currsize or mpi().Is_finalized():
         return False
     mpi().Finalize()

@@ -72,7 +72,7 @@ class TorchComm(Comm):
             tensor.copy_(theirs)
 
     def carrier(self, device: torch.device) -> torch.device:
-        """NCCL takes it from the GPU, gloo sooner from the host."""
+        """NCCL sends from GPU memory; gloo is faster from host memory."""
         return device if self.size > 1 and dist.get_backend() == "nccl" else torch.device("cpu")
 
 
@@ -85,5 +85,5 @@ def lost_if_it_fails(peer: int) -> Iterator[None]:
 
 
 def sendable(tensor: Tensor) -> Tensor:
-    """Gloo's collectives take tensors of a GPU; its send and receive do not, and end the process."""
+    """Gloo's collectives take GPU tensors; its send and receive do not, and would end the process."""
     return tensor.cpu() if tensor.is_cuda and dist.get_backend() == "gloo" else tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gradsync.config.plugin import call, is_reference
 from gradsync.data import cifar10, mnist, synthetic
 from gradsync.data.cifar10 import CIFAR10
 from gradsync.data.files import FileSet, data_folder
@@ -12,7 +13,6 @@ from gradsync.data.images import Images
 from gradsync.data.mnist import MNIST
 from gradsync.data.rows import EVERYTHING, Parts, ReadRows, Wanted, map_rows
 from gradsync.errors import InputError, unknown
-from gradsync.plugin import call, is_reference
 
 FILE_SETS: dict[str, FileSet] = {"cifar10": CIFAR10, "mnist": MNIST}
 LOADERS = {"cifar10": cifar10.load, "mnist": mnist.load}
@@ -30,7 +30,7 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True)
 class DataSet:
-    """Train and test samples, and what a model must know of them."""
+    """Train and test samples, and what a model must know about them."""
 
     train: Images | Dataset
     test: Images | Dataset
@@ -47,9 +47,9 @@ def load(
     verify: bool = True,
     read: ReadRows = map_rows,
 ) -> DataSet:
-    """A data set by name, as far as ``parts`` want it. ``native``: shape and number of classes of synthetic data.
+    """The ``parts`` of a data set, by name. ``native``: shape and number of classes of synthetic data.
 
-    ``verify``: check the hashes of files; ``read``: how to get at rows of the training set.
+    ``verify``: check the hashes of files; ``read``: how to read rows of the training set.
     """
     if is_reference(name):
         return own(name, native[1], parts.train.samples, parts.test.samples)
@@ -57,7 +57,7 @@ def load(
         train, test = synthetic.generate(*native, seed, parts)
         return DataSet(train, test, train.shape, native[1])
     if name not in LOADERS:
-        raise unknown("data", name, ["synthetic", *LOADERS], "Your own: package.module:function.")
+        raise unknown("data", name, ["synthetic", *LOADERS], "Or give your own as package.module:function.")
     train, test = LOADERS[name](parts, verify, read)
     return DataSet(train, test, train.shape, 10)
 
@@ -69,7 +69,7 @@ def find_files(name: str) -> FileSet:
 
 
 def own(name: str, classes: int, train_samples: int | None, test_samples: int | None) -> DataSet:
-    """The user's function returns (train, test); the first sample tells the shape, ``train.classes`` how many."""
+    """The user's function returns (train, test); the first sample gives the shape, ``train.classes`` the classes."""
     from torch.utils.data import Subset
 
     sets = call(name, "data")
@@ -82,7 +82,7 @@ def own(name: str, classes: int, train_samples: int | None, test_samples: int | 
     except Exception as error:
         raise InputError(
             f"--data {name} must return two torch Datasets, train and test, of (tensor, label) pairs; "
-            f"what it returned does not work as such: {type(error).__name__}: {error}."
+            f"using what it returned raised {type(error).__name__}: {error}."
         ) from None
     if train_samples is not None:
         train = Subset(train, range(min(train_samples, len(train))))

@@ -1,6 +1,6 @@
 """CIFAR-10 from its binary or its python batches, unpacked or as the tar.gz of either.
 
-All four are brought to the rows of the binary format (label, then 3×32×32 bytes), which are then hashed: one set
+All four are converted to the rows of the binary format (label, then 3×32×32 bytes), which are then hashed: one set
 of hashes covers every format.
 """
 
@@ -54,13 +54,13 @@ class BatchUnpickler(pickle.Unpickler):
 
 
 def rows_of_python_batch(data: bytes) -> bytes:
-    """The binary rows of a python batch; of one that cannot be read, its own bytes, for the hash to be wrong."""
+    """The binary rows of a python batch; if it cannot be read, its own bytes, so that the hash check fails."""
     try:
         batch = BatchUnpickler(io.BytesIO(data), encoding="bytes").load()
         labels = np.asarray(batch[b"labels"], np.uint8)[:, None]
         return np.concatenate([labels, batch[b"data"]], axis=1).tobytes()
     except Exception:
-        # Truncated and altered pickles fail in every way there is; all of them mean the same to the user.
+        # Truncated and altered pickles fail in many ways, which all mean the same to the user.
         return data
 
 
@@ -127,7 +127,7 @@ def load(parts: Parts = EVERYTHING, verify: bool = True, read: ReadRows = map_ro
 
 
 def row_file(content: Path | bytes) -> RowFile:
-    """Of the number of rows it must have: a file that has become shorter is noticed when it is read."""
+    """A file and the number of rows it must have, so that one that has become shorter is noticed when it is read."""
     return RowFile(content, 0, ROW_BYTES, ROWS)
 
 

@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 30
 
 
 class Bar:
-    """What pooch asks of a progress bar, drawn by rich."""
+    """The progress bar that pooch expects, drawn by rich."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
@@ -42,7 +42,7 @@ class Bar:
 
 
 def fetch(files: FileSet, folder: Path, console: Console, mirror: str | None = None) -> Source:
-    """Put a data set under ``folder`` and check it. Does nothing where it is already there and right."""
+    """Put a data set under ``folder`` and check it. Nothing is downloaded if it is already there and correct."""
     if files.locate(folder):
         files.read(folder)
         return files.find(folder)
@@ -70,9 +70,9 @@ def retrieve(download: Download, target: Path, bar: Bar, mirror: str | None) -> 
             )
             return
         except Exception as error:
-            # requests, urllib3 and pooch each have their own; the user needs to know which address and why.
+            # requests, urllib3 and pooch each raise their own; the user needs to know which address and why.
             failures.append(f"  {url}: {error}")
     raise InputError(
         f"could not download {download.file}:\n" + "\n".join(failures) + "\n"
-        f"Check the connection, give another place with --mirror URL, or put the file into {target} yourself."
+        f"Check the connection, give another address with --mirror URL, or put the file into {target} yourself."
     )

@@ -1,4 +1,4 @@
-"""Data files: where they are looked for, and whether they hold what they should."""
+"""Data files: where they are looked for, and whether their content is correct."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from gradsync.errors import InputError
-from gradsync.writing import write_whole
+from gradsync.record.writing import write_whole
 
 
 def data_folder() -> Path:
@@ -44,7 +44,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Download:
-    """One file of a data set and the places that have it."""
+    """One file of a data set and the addresses to get it from."""
 
     file: str
     md5: str
@@ -68,16 +68,16 @@ class FileSet:
         source = self.locate(folder)
         if source is None:
             raise InputError(
-                f"{self.name} is not in {folder}. Looked there and below it for "
-                f"{', or '.join(self.expected)}.\nTwo ways out: run `gradsync data fetch {self.name}`, or put the "
+                f"{self.name} is not in {folder}. gradsync looked there and below it for "
+                f"{', or '.join(self.expected)}.\nEither run `gradsync data fetch {self.name}`, or put the "
                 "files there (or set GRADSYNC_DATA to the folder that has them)."
             )
         return source
 
     def files(self, folder: Path | None = None, verify: bool = True) -> dict[str, Path | bytes]:
-        """part -> the file with its content, to read from as needed. What is packed is unpacked once.
+        """part -> the file with its content, to be read as needed. Archives are unpacked once.
 
-        Without ``verify`` the hashes are taken to be right: somebody has just looked.
+        Without ``verify`` the hashes are not checked: the command that started the ranks has done so.
         """
         source = self.find(folder)
         if source.plain:
@@ -96,7 +96,7 @@ class FileSet:
             for name, path in unpacked.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, contents[name])
-        except OSError:  # no room or no right to write: it will do from memory
+        except OSError:  # no space or no permission to write: use the content in memory
             return dict(contents)
         return dict(unpacked)
 
@@ -115,7 +115,7 @@ def check(file: Path, name: str, kind: str, expected: str, content: bytes) -> No
 
 
 def check_file(path: Path, name: str, expected: str) -> None:
-    """Without having it in memory."""
+    """The hash of a file, read piece by piece."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
@@ -132,7 +132,7 @@ def compare(file: Path, name: str, kind: str, expected: str, found: str, length:
 
 
 def gunzip(data: bytes) -> bytes:
-    """What a gzip file holds; of a damaged one, as much as can be read, for its hash to be wrong."""
+    """The content of a gzip file; of a damaged one, as much as can be read, so that the hash check fails."""
     try:
         return gzip.decompress(data)
     except (EOFError, OSError, zlib.error):

@@ -13,7 +13,7 @@ from gradsync.data.rows import Samples
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random crop after padding, random mirror: the draws for a run of samples."""
+    """Random crop after padding, random mirror: the draws for a sequence of samples."""
 
     top: Tensor
     left: Tensor
@@ -30,7 +30,7 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Images:
-    """Pixels as they are on disk, or still there; normalised when a batch is made."""
+    """Pixels in their format on disk, in memory or still there; they are normalized when a batch is made."""
 
     pixels: Tensor | Samples  # uint8, samples × height × width × channels
     labels: Tensor | Samples  # int64
@@ -49,7 +49,7 @@ class Images:
     def batch(
         self, indices: Tensor, augmentation: Augmentation | None = None, dtype: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """Normalised images, channels-last in memory, and their labels."""
+        """Normalized images, channels-last in memory, and their labels."""
         pixels = self.pixels[indices]
         if augmentation is not None:
             pixels = crop_and_mirror(pixels, augmentation, self.padding)

@@ -1,10 +1,10 @@
-"""Which samples, in which order, for which rank; made into batches behind the training's back.
+"""Which samples each rank gets, and in which order; a thread makes them into batches ahead of the training.
 
-The data set is cut into ``batch_size`` strata, runs of samples that lie one after another. Each is shuffled by
-(seed, epoch), and step k takes the k-th sample of every stratum: the same set for any number of workers. Each of them
-takes the strata of its part, so that in every epoch a rank reads the same 1/N of the data set and nothing else.
-Augmentation is drawn per place in that order, so it is the same too. The last batch of an epoch has those strata that
-are longer by one; it is left out only where it has fewer samples than there are workers.
+The data set is cut into ``batch_size`` strata of consecutive samples. Each stratum is shuffled by (seed, epoch), and
+step k takes the k-th sample of every stratum: the same set for any number of workers. Each worker takes the strata in
+its part of the data set, so that in every epoch a rank reads the same 1/N of the data set and nothing else.
+Augmentation is drawn per position in that order, so it is the same too. The last batch of an epoch is taken from the
+strata that are longer by one; it is left out only if it has fewer samples than there are workers.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def steps_per_epoch(count: int, batch_size: int, workers: int) -> int:
 
 
 def share(start: int, stop: int, rank: int, size: int) -> slice:
-    """Rank's part of [start, stop): contiguous, sizes differing by one at most, together everything once."""
+    """A rank's part of [start, stop): contiguous; sizes differ by one at most, and the parts cover the range once."""
     count = stop - start
     return slice(start + count * rank // size, start + count * (rank + 1) // size)
 
 
 def part_of_step(indices: Tensor, start: int, stop: int, count: int, rank: int, size: int) -> slice:
-    """Places of one step whose samples lie in the rank's part of the data set."""
+    """The positions within one step whose samples lie in the rank's part of the data set."""
     bounds = torch.tensor([count * rank // size, count * (rank + 1) // size])
     first, last = torch.searchsorted(indices[start:stop].contiguous(), bounds).tolist()
     return slice(start + first, start + last)
@@ -96,7 +96,7 @@ class Loader:
         self._own = None
         if not isinstance(samples, Images):
             self._own = OwnLoader(samples, processes, generator(seed, "loader", rank))
-        # A user's Dataset may draw from the global random numbers, which a thread would share with the training.
+        # A user's Dataset may draw from the global random generators, which a thread would share with the training.
         self._ahead = iter if self._own and not processes else prefetch
 
     @property
@@ -120,7 +120,7 @@ class Loader:
         return self._ahead(Batch(x, y, n) for (x, y), n in zip(batches, sizes, strict=True))
 
     def test(self) -> Iterator[Batch]:
-        """This rank's part of the whole set in its own order: together, every sample exactly once."""
+        """This rank's part of the whole set, not shuffled; the ranks together test every sample exactly once."""
         count = len(self._samples)
         mine = share(0, count, self._rank, self._size)
         starts = range(mine.start, mine.stop, self._batch_size)
@@ -142,20 +142,20 @@ class Loader:
             yield (inputs.pin_memory(), labels.pin_memory()) if self._pin else (inputs, labels)
 
     def _prepare(self, inputs: Tensor) -> Tensor:
-        """In the number format and memory layout the model wants; what is no number with a point stays as it is."""
+        """Inputs in the model's number format and memory layout; non-floating-point inputs are left unchanged."""
         if inputs.is_floating_point():
             inputs = inputs.to(self._dtype)
         return inputs.contiguous(memory_format=self._layout) if inputs.dim() == 4 else inputs
 
 
 def as_classes(labels: Tensor) -> Tensor:
-    """Whole numbers of any size as the one torch's losses take; what is none stays what it is."""
+    """Integer labels of any width as int64, which torch's losses take; other labels are left unchanged."""
     is_whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
     return labels.long() if is_whole else labels
 
 
 class OwnLoader:
-    """torch's DataLoader over the user's Dataset, fed with our lists of indices; its processes live on."""
+    """torch's DataLoader over the user's Dataset, fed with our lists of indices; its processes outlive an epoch."""
 
     def __init__(self, samples: Dataset, processes: int, random: torch.Generator) -> None:
         self._indices: list[list[int]] = []

@@ -14,7 +14,7 @@ from gradsync.data.rows import EVERYTHING, Field, Labels, Parts, ReadRows, RowFi
 from gradsync.errors import InputError, truncated
 
 LONGEST_HEAD = 4 + 4 * 3
-AGAIN = "HINT: delete it and get it again: gradsync data fetch mnist."
+AGAIN = "HINT: delete it and get it again with `gradsync data fetch mnist`."
 MEAN, STD = (0.1307,), (0.3081,)
 
 CONTENTS = {
@@ -100,12 +100,14 @@ def idx(content: Path | bytes, dimensions: int, row_bytes: int) -> RowFile:
             head = file.read(LONGEST_HEAD)
     else:
         head = content[:LONGEST_HEAD]
-    name = content if isinstance(content, Path) else "what was unpacked"
+    name = content if isinstance(content, Path) else "the unpacked file"
     if head[:3] != b"\0\0\x08"[: len(head)]:
         raise InputError(f"{name} is not an idx file of bytes: it begins with {head[:4].hex(' ')}. {AGAIN}")
     if len(head) < 4 + 4 * dimensions:
         raise truncated(name, 4 + 4 * dimensions, len(head))
     count, *sizes = np.frombuffer(head, ">u4", dimensions, offset=4).astype(int).tolist()
-    if math.prod(sizes) != row_bytes or head[3] != dimensions:
+    if head[3] != dimensions:
+        raise InputError(f"{name} has {head[3]} dimensions instead of {dimensions}. {AGAIN}")
+    if math.prod(sizes) != row_bytes:
         raise InputError(f"{name} has rows of {'×'.join(map(str, sizes)) or 1} bytes instead of {row_bytes}. {AGAIN}")
     return RowFile(content, 4 + 4 * dimensions, row_bytes, count)

@@ -1,7 +1,7 @@
 """Data sets as rows of bytes in files, of which a process reads only those it uses.
 
-Files are mapped into memory: what is not touched is never read, and what is read can be let go again. A rank touches
-only its own part of the training set (see loader.py), so its share of memory falls with the number of ranks.
+Files are mapped into memory: pages that are not touched are never read, and those read can be evicted. A rank touches
+only its own part of the training set (see loader.py), so its memory use falls with the number of ranks.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ def map_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) -> 
     if first == last:
         return np.empty((0, row_bytes), np.uint8)
     needed, found = offset + last * row_bytes, path.stat().st_size
-    if found < needed:  # what is mapped behind the end is a bus error when it is touched
+    if found < needed:  # touching a page mapped beyond the end of the file is a bus error
         raise truncated(path, needed, found)
-    # "c": writing would change our copy and not the file. Nothing is written, but torch wants to know it could be.
+    # "c": writing would change our copy and not the file. Nothing is written, but torch warns of read-only arrays.
     return np.memmap(path, np.uint8, "c", offset + first * row_bytes, (last - first, row_bytes))
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Of the first ``samples`` (None: all) the part of ``rank`` among ``size``; a rank beyond them wants nothing."""
+    """The part of ``rank`` among ``size`` of the first ``samples`` (None: all); a rank beyond it wants nothing."""
 
     samples: int | None = None
     rank: int = 0
     size: int = 1
 
     def of(self, available: int) -> tuple[int, int, int]:
-        """How many samples there are for all ranks together, and where this one's begin and end."""
+        """How many samples there are for all ranks together, and where this rank's begin and end."""
         count = available if self.samples is None else min(self.samples, available)
         begin, end = (min(count, count * rank // self.size) for rank in (self.rank, self.rank + 1))
         return count, begin, end
@@ -61,7 +61,7 @@ EVERYTHING = Parts()
 
 @dataclass(frozen=True)
 class RowFile:
-    """So many rows, from ``offset`` on, of a file or of what was read from one."""
+    """``count`` rows from ``offset`` on, in a file or in the content of one."""
 
     content: Path | bytes
     offset: int
@@ -70,7 +70,7 @@ class RowFile:
 
 
 class Rows:
-    """The rows of several files, numbered through. Only ``begin`` to ``end`` can be asked for."""
+    """The rows of several files, numbered consecutively. Only rows ``begin`` to ``end`` can be taken."""
 
     def __init__(self, files: Sequence[RowFile], begin: int, end: int, read: ReadRows = map_rows) -> None:
         self.begin, self.end = begin, end
@@ -108,7 +108,7 @@ class OutsideOwnPart(IndexError):
 
 
 class Samples(ABC):
-    """One thing of every sample, of which this process has some; indexed like a tensor of all."""
+    """One field of every sample, such as its label. This process holds a part of them; indices count all samples."""
 
     def __init__(self, count: int, shape: tuple[int, ...]) -> None:
         self._count, self._shape = count, shape
@@ -157,7 +157,7 @@ class Field(Samples):
 
 
 class Planes(Field):
-    """Images stored plane by plane, given out pixel by pixel (height × width × channels)."""
+    """Images stored plane by plane, returned pixel by pixel (height × width × channels)."""
 
     def _form(self, found: Tensor) -> Tensor:
         height, width, channels = self._shape

@@ -1,4 +1,4 @@
-"""Made-up images that can be learnt, but not perfectly by a linear model.
+"""Synthetic images that can be learnt, but not perfectly by a linear model.
 
 Every class has two smooth patterns. A sample shows a little of the first, and a lot of the second with a random
 sign, under noise: a linear model sees only the first (the second averages out), a convolutional one both.
@@ -19,13 +19,13 @@ TRAIN_SAMPLES, TEST_SAMPLES = 2560, 512
 MOST_BYTES = 128 << 20  # by default: alexnet's images are 150 KB each
 MOST_ASKED_BYTES = 16 << 30  # of one set, in memory
 
-LINEAR, SIGNED, NOISE = 7.0, 14.0, 50.0  # grey levels; vgg11 reaches 97 % in one epoch, logistic 67 % ever
+LINEAR, SIGNED, NOISE = 7.0, 14.0, 50.0  # grey levels; vgg11 reaches 97 % in one epoch, logistic never exceeds 67 %
 GRID = 8  # patterns are this coarse
 CHUNK = 256
 
 
 def generate(shape: tuple[int, ...], classes: int, seed: int, parts: Parts) -> tuple[Images, Images]:
-    """Train and test sets; the same seed gives the same bits, and more samples begin with the same ones.
+    """Train and test sets; the same seed gives the same bits, and a larger set begins with the smaller one.
 
     Only the samples in ``parts`` are made.
     """
@@ -40,13 +40,13 @@ def generate(shape: tuple[int, ...], classes: int, seed: int, parts: Parts) -> t
 
 
 def refuse_too_many(sample_bytes: int, parts: Parts) -> None:
-    """Before anything is made. A rank has its part of the training set, but every rank the whole test set."""
+    """Refuse too many samples before any is made. A rank has a part of the training set, and the whole test set."""
     most = MOST_ASKED_BYTES // sample_bytes
     for name, wanted in (("--train-samples", parts.train), ("--test-samples", parts.test)):
         if (wanted.samples or 0) > most:
             raise InputError(
                 f"{name} is {wanted.samples:,}: synthetic data is made in memory, {sample_bytes:,} bytes a sample, "
-                f"and may have {most:,} for this model. HINT: or a Dataset of your own: --data file.py:function."
+                f"and may have {most:,} samples for this model. HINT: use your own Dataset: --data file.py:function."
             )
 
 
@@ -56,7 +56,7 @@ def make(patterns: Tensor, wanted: Wanted, default: int, seed: int, part: str) -
     channels = linear.shape[1]
     chunks = [torch.empty(0, *linear.shape[2:], channels, dtype=torch.uint8)]
     labels = [torch.empty(0, dtype=torch.int64)]
-    first = begin // CHUNK * CHUNK if begin < end else end  # who wants nothing makes nothing
+    first = begin // CHUNK * CHUNK if begin < end else end  # a rank that wants nothing makes nothing
     for start in range(first, end, CHUNK):
         random = generator(seed, part, start)
         label = torch.randint(0, len(linear), (CHUNK,), generator=random)

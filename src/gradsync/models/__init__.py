@@ -10,25 +10,25 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from gradsync.config.plugin import call, is_reference
 from gradsync.errors import InputError, unknown
 from gradsync.models.alexnet import alexnet
 from gradsync.models.convnet import mnist_cnn
 from gradsync.models.logistic import logistic
 from gradsync.models.resnet import resnet18
 from gradsync.models.vgg import vgg11
-from gradsync.plugin import call, is_reference
 
-Shape = tuple[int, ...]
+InputShape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Model:
-    """How to build it, and the data it was made for."""
+    """How a built-in model is built, and the data it was made for."""
 
-    build: Callable[[Shape, int, str], nn.Module]
+    build: Callable[[InputShape, int, str], nn.Module]
     """(shape, classes, norm) -> module"""
 
-    shape: Shape
+    shape: InputShape
     classes: int = 10
     any_shape: bool = False
 
@@ -36,7 +36,7 @@ class Model:
     """Precisions in which channels-last is the faster layout (benchmarks/memory_format.py)."""
 
 
-def convolutional(build: Callable[[int, int, str], nn.Module]) -> Callable[[Shape, int, str], nn.Module]:
+def convolutional(build: Callable[[int, int, str], nn.Module]) -> Callable[[InputShape, int, str], nn.Module]:
     return lambda shape, classes, norm: build(shape[0], classes, norm)
 
 
@@ -52,20 +52,20 @@ MODELS: dict[str, Model] = {
 OWN_MODEL_DATA = ((3, 32, 32), 10)
 
 
-def find(name: str) -> Model:
+def find_model(name: str) -> Model:
     if name not in MODELS:
-        raise unknown("model", name, MODELS, "Your own: package.module:function or path/file.py:function.")
+        raise unknown("model", name, MODELS, "Or give your own as package.module:function or path/file.py:function.")
     return MODELS[name]
 
 
-def native_data(name: str) -> tuple[Shape, int]:
+def native_data(name: str) -> tuple[InputShape, int]:
     """Shape and number of classes of the data a model was made for."""
     if is_reference(name):
         return OWN_MODEL_DATA
-    return find(name).shape, find(name).classes
+    return find_model(name).shape, find_model(name).classes
 
 
-def build(name: str, *, shape: Shape, classes: int, norm: str = "batch") -> nn.Module:
+def build(name: str, *, shape: InputShape, classes: int, norm: str = "batch") -> nn.Module:
     if is_reference(name):
         if norm != "batch":
             raise InputError(f"--norm {norm} is for the built-in models: build {name} without BatchNorm yourself.")
@@ -73,36 +73,36 @@ def build(name: str, *, shape: Shape, classes: int, norm: str = "batch") -> nn.M
         if not isinstance(module, nn.Module):
             raise InputError(f"--model {name} returned {type(module).__name__}: it must return a torch.nn.Module.")
         return module
-    model = find(name)
+    model = find_model(name)
     if shape != model.shape and not model.any_shape:
         raise InputError(
             f"{name} takes {by(model.shape)} images, the data has {by(shape)}. "
-            f"Use --data synthetic, data of that size, or a model for this one: {', '.join(fitting(shape))}."
+            f"Use --data synthetic, data of that size, or a model for these images: {', '.join(fitting(shape))}."
         )
     return model.build(shape, classes, norm)
 
 
 def memory_format(name: str, module: nn.Module, precision: str) -> torch.memory_format:
     """Channels-last for convolutional models where it is faster."""
-    faster = is_reference(name) or precision in find(name).channels_last
+    faster = is_reference(name) or precision in find_model(name).channels_last
     if faster and any(isinstance(part, nn.Conv2d) for part in module.modules()):
         return torch.channels_last
     return torch.contiguous_format
 
 
-def fitting(shape: Shape) -> list[str]:
+def fitting(shape: InputShape) -> list[str]:
     return [name for name, model in MODELS.items() if model.any_shape or model.shape == shape]
 
 
-def by(shape: Shape) -> str:
+def by(shape: InputShape) -> str:
     return "×".join(map(str, shape))
 
 
 def by_share(module: nn.Module, sync_bn: bool) -> list[str]:
-    """What the model computes differently when a batch is shared out: then N workers are not one, by design."""
+    """What the model computes differently when a batch is split: N workers then differ from one, by design."""
     found = []
     if not sync_bn and any(isinstance(part, _BatchNorm) for part in module.modules()):
-        found.append("BatchNorm normalises each worker's share by itself (--sync-bn, --norm none)")
+        found.append("BatchNorm normalizes each worker's share by itself (--sync-bn, --norm none)")
     if any(drops(part) for part in module.modules()):
         found.append("dropout draws differ between workers")
     return found

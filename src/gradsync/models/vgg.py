@@ -1,4 +1,4 @@
-"""VGG-11 for 32×32 images (Simonyan and Zisserman 2014, configuration A): the network of two of the seeds."""
+"""VGG-11 for 32×32 images (Simonyan and Zisserman 2014, configuration A): the network of the VGG-11 reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every gradient summed by an all-reduce and divided by the world size (the seeds' part 2b)."""
+"""Every gradient is summed by an all-reduce and divided by the number of workers (part 2b of the VGG-11 reports)."""
 
 from __future__ import annotations
 

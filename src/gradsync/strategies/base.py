@@ -1,11 +1,12 @@
-"""The contract: a strategy is one way for workers to agree on the next model."""
+"""The contract: a synchronization strategy is one way for workers to agree on the next model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,81 +15,114 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.strategies.buffers import BufferSync
-from gradsync.strategies.sync_batchnorm import SyncBatchNorm
+from gradsync.strategies.state.buffers import BufferSync
+from gradsync.strategies.state.sync_batchnorm import SyncBatchNorm
+
+_attached_to: WeakValueDictionary[int, Strategy] = WeakValueDictionary()
+"""The strategy attached to each model, by the id of the model, which stays alive as long as its strategy."""
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Workers are ranks 0 to ``workers`` − 1; servers are the given ranks, which may be those of workers."""
-
-    workers: int = 1
-    servers: tuple[int, ...] = (0,)
-    updates: int = 1
-    """How many updates of the parameters the run is planned to have."""
+def release(model: nn.Module) -> None:
+    """Detach the strategy that this model has, if any: a model has one at a time."""
+    if attached := _attached_to.get(id(model)):
+        attached.detach()
 
 
 class Strategy:
-    """Owns both moments of a step: agreeing on the gradient, and the update.
+    """Owns both halves of a step: agreeing on the gradients, and the update.
 
-    A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``step``
-    where it agrees at another moment. Call it like the model, then ``step`` after ``backward``.
+    A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``step`` if it
+    communicates at another time. For whatever it installs in ``attach``, it registers the removal with ``on_detach``.
+    Call it like the model, and call ``step`` after ``backward``.
 
-    Between ``backward`` and ``step`` a gradient is this worker's own, of its share of the batch: to clip or read it
-    there is not what one process does. ddp's are the mean already; bucketed's are on their way, and raise. Every
-    strategy has the mean where the optimizer's step begins (``optimizer.register_step_pre_hook``).
+    Between ``backward`` and ``step`` a gradient is that of this worker's share of the batch, so clipping or reading
+    it there differs from what one process does. With ddp it is already the mean; with bucketed it is in flight, and
+    touching it raises an error. With every strategy it is the mean when the optimizer's step begins
+    (``optimizer.register_step_pre_hook``).
     """
 
-    default_buffers: ClassVar[Buffers] = "local"
-    lossy: ClassVar[bool] = False
-    """N workers compute something else than one, by design: ``verify`` gives a distance and no pass."""
-
-    asynchronous: ClassVar[bool] = False
-    """Several workers compute something else than one, by design, and end at their own times; one does not."""
-
-    takes_roles: ClassVar[bool] = False
-    """The workers are not simply the ranks: the constructor also takes ``roles``."""
+    exact: ClassVar[bool] = True
+    """N workers compute the same model as one; if not, ``verify`` reports a distance instead of a verdict."""
 
     has_servers: ClassVar[bool] = False
+    """Some ranks are parameter servers; such a strategy derives from ``strategies.server.base.ServerStrategy``."""
 
-    start_same = True
-    """Whether every rank begins with rank 0's parameters and buffers; otherwise it keeps its own."""
+    in_one_process: ClassVar[bool] = False
+    """All workers live in one process."""
 
-    is_worker = True
-    finished = False
-    """A server has told this worker that the run is over."""
+    asynchronous: ClassVar[bool] = False
+    """Every gradient is an update of its own, and workers finish at different times. Exact with one worker only."""
+
+    default_buffers: ClassVar[Buffers] = "local"
+    """What happens to BatchNorm's running statistics unless --buffers says otherwise."""
 
     loss_scale = 1.0
-    """What the loss must be multiplied by before backward; other than 1 only in runs that are measured."""
+    """The factor by which our training loop multiplies the loss. Only ddp changes it, in runs that are measured."""
 
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm
         self.buffers: Buffers = buffers or self.default_buffers
         self.model: nn.Module
         self.optimizer: Optimizer
+        self.forward: nn.Module
+        """What is called when the strategy is called: the model, or what ``attach`` wrapped around it."""
+
+        self._undo: list[Callable[[], object]] = []
+
+    # --- the lifetime ---
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
-        """Give every rank the parameters and buffers of rank 0; return what to call forward on."""
-        self.model, self.optimizer = model, optimizer
-        if self.start_same:
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    self.comm.broadcast(parameter, kind="parameters")
-                for buffer in model.buffers():
-                    self.comm.broadcast(buffer, kind="buffers")
+        """Give every rank the parameters and buffers of rank 0, and return the module to call forward on.
+
+        A strategy that was attached before, this one or another one on the same model, is detached first.
+        """
+        self.detach()
+        release(model)
+        self.model, self.optimizer, self.forward = model, optimizer, model
+        with torch.no_grad():
+            for parameter in model.parameters():
+                self.comm.broadcast(parameter, kind="parameters")
+            for buffer in model.buffers():
+                self.comm.broadcast(buffer, kind="buffers")
         self._buffer_sync = BufferSync(model, self.comm, self.buffers)
         self._trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        self._forward = model
+        _attached_to[id(model)] = self
+        self.on_detach(partial(_attached_to.pop, id(model), None))
         return model
 
+    def on_detach(self, undo: Callable[[], object]) -> None:
+        """Have ``undo`` called by ``detach``, the last registered first: ``self.on_detach(handle.remove)``."""
+        self._undo.append(undo)
+
+    def detach(self) -> None:
+        """Remove every hook and wrapper, so that the model trains as if it had never been attached.
+
+        No message is sent. Detaching what is not attached does nothing.
+        """
+        while self._undo:
+            self._undo.pop()()
+        if hasattr(self, "model"):
+            self.forward = self.model
+            self.loss_scale = 1.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the strategy keeps between steps, apart from the model and the optimizer's state."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if state:
+            raise InputError(f"{type(self).__name__} keeps no state between steps, but was given {', '.join(state)}.")
+
+    # --- a step ---
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._forward(*args, **kwargs)
+        return self.forward(*args, **kwargs)
 
     def agree(self) -> None:
-        """Leave in every gradient the mean over all ranks."""
+        """Replace every gradient by its mean over all ranks."""
 
     def step(self) -> None:
-        """After backward: agree, update, settle the buffers, clear the gradients."""
+        """After backward: agree on the gradients, update the parameters, synchronize buffers, clear the gradients."""
         phase = self.comm.meter.phase
         phase("agree")
         self.agree()
@@ -99,57 +133,13 @@ class Strategy:
         self.optimizer.zero_grad()
 
     def accumulating(self) -> AbstractContextManager[object]:
-        """Around forward and backward of all but the last piece of a batch: gradients add up, nothing is sent."""
+        """A context for forward and backward of all micro-batches but the last: gradients add up, nothing is sent."""
         return nullcontext()
 
-    def begin(self, note: Callable[..., None]) -> None:
-        """Before the first step. ``note``: where a server puts what it has to tell, a kind and values by name."""
-
-    def finish(self) -> None:
-        """After the last step."""
-
-    def detach(self) -> None:
-        """Let go of what is wrapped around the model, which is called bare from now on."""
-        self._forward = self.model
-
-    def facts(self) -> dict[str, Any]:
-        """What the record should hold of this step beside what everybody's does."""
-        return {}
-
-    def gradient_traffic(self, count: int) -> Traffic | None:
-        """Bytes this rank sends and receives to agree on ``count`` bytes of gradients; None: not known."""
-        return None
-
-    def wire_bytes(self) -> Traffic | None:
-        """What one step puts on the wire at this rank, in closed form; None: not known."""
-        if self.comm.size == 1:
-            return Traffic()
-        traffic = self.gradient_traffic(sum(p.numel() * p.element_size() for _, p in self._trainable))
-        if traffic is None:
-            return None
-        layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
-        return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
-
-    @property
-    def replicas_differ(self) -> bool:
-        """Whether ranks may hold different models, so that each has an accuracy of its own."""
-        return self._buffer_sync.leaves_ranks_different or (self.comm.size > 1 and not self.start_same)
-
-    def serve(self) -> None:
-        """What a server rank does instead of training; only strategies with servers have one."""
-        raise TypeError(f"{type(self).__name__} has no server ranks")
-
-    def state_dict(self) -> dict[str, Any]:
-        """What this strategy remembers between steps, beside the model and the optimizer."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        assert not state, f"{type(self).__name__} keeps nothing between steps"
-
     def gradients(self) -> list[Tensor]:
-        """The gradient of every trainable parameter, the same list on every rank.
+        """The gradients of all trainable parameters, in the same order on every rank.
 
-        A parameter one rank did not use would leave the others waiting for its gradient for ever: refuse.
+        A parameter without a gradient is refused: the ranks that have one would wait for this rank forever.
         """
         found = []
         for name, parameter in self._trainable:
@@ -160,3 +150,24 @@ class Strategy:
                 )
             found.append(parameter.grad)
         return found
+
+    # --- what it says about itself once it is attached ---
+
+    @property
+    def replicas_differ(self) -> bool:
+        """Whether the ranks may hold different models, so that each has a test accuracy of its own."""
+        return self._buffer_sync.leaves_ranks_different
+
+    def gradient_traffic(self, count: int) -> Traffic | None:
+        """Bytes this rank sends and receives per step to agree on ``count`` bytes of gradients; None: not known."""
+        return None
+
+    def wire_bytes(self) -> Traffic | None:
+        """Bytes this rank sends and receives per step in closed form, buffers included; None: not known."""
+        if self.comm.size == 1:
+            return Traffic()
+        traffic = self.gradient_traffic(sum(p.numel() * p.element_size() for _, p in self._trainable))
+        if traffic is None:
+            return None
+        layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
+        return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())

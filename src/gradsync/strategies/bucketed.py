@@ -1,4 +1,4 @@
-"""Our own overlapped all-reduce: buckets of gradients, each sent as soon as it is complete while backward goes on."""
+"""Our own overlapped all-reduce: each bucket of gradients is sent as soon as it is complete, during backward."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ from gradsync.comm import Comm, Traffic, cost
 from gradsync.config import Buffers
 from gradsync.errors import InputError
 from gradsync.strategies.base import Strategy
-from gradsync.strategies.on_its_way import HOW_TO_CLIP, OnItsWay
-from gradsync.strategies.packed import Packed, same_kind
+from gradsync.strategies.gradients.on_its_way import HOW_TO_CLIP, OnItsWay
+from gradsync.strategies.gradients.packed import Packed, same_kind
 
 FIRST_MB = 1.0  # the first bucket is small, so that sending starts early
 
 
 class Seat:
-    """A parameter, the number of its bucket, and this rank's gradient once it has been taken there."""
+    """A parameter, the number of its bucket, and this rank's gradient once it has been copied there."""
 
     def __init__(self, name: str, parameter: nn.Parameter, bucket: int) -> None:
         self.name, self.parameter, self.bucket = name, parameter, bucket
         self.placeholder = OnItsWay(parameter)
-        # Kept until the step: freed one by one during backward, memory went back to the kernel and was asked for
-        # again, 20,600 page faults a step of vgg11 instead of 4,600 to 16,100 (glibc's defaults): 5 to 10 % longer.
+        # Kept until the step. When gradients were freed one by one during backward, memory went back to the kernel
+        # and was requested again: 20,600 page faults per step of vgg11 instead of 4,600 to 16,100 with glibc's
+        # defaults, and steps 5 to 10 % longer.
         self.taken: Tensor | None = None
 
     def refuse_changes(self) -> None:
-        """What was taken must still be the placeholder: else somebody meant to clear it, or to put in another."""
+        """A gradient that was sent must still be the placeholder: otherwise it was cleared or replaced in vain."""
         gradient = self.parameter.grad
         if self.taken is not None and gradient is not self.placeholder:
             done = "cleared (zero_grad)" if gradient is None else "replaced"
             raise InputError(
-                f"the gradient of parameter {self.name} was {done} between backward and sync.step(), when bucketed "
-                "had sent it already. sync.step() clears gradients itself; zero_grad belongs before backward. "
+                f"the gradient of parameter {self.name} was {done} between backward and sync.step(), after bucketed "
+                "had sent it. sync.step() clears the gradients itself; zero_grad belongs before backward. "
                 f"{HOW_TO_CLIP}"
             )
 
 
 class Bucketed(Strategy):
-    """Parameters are packed into buckets in reverse order of the model, about the order backward finds gradients.
+    """Parameters are assigned to buckets in reverse order of the model, roughly the order of backward.
 
-    1. A gradient that is ready is copied to its place in its bucket, times 1/N.
-    2. A bucket that is complete, and all before it, is all-reduced while backward computes the next.
-    3. After backward: wait for the buckets. Their places are the gradients; nothing is copied back.
+    1. When a gradient is ready, it is multiplied by 1/N into its place in its bucket.
+    2. When a bucket and all before it are complete, it is all-reduced while backward computes the next.
+    3. After backward, wait for the buckets. The gradients become views of them; nothing is copied back.
 
-    Cost per step: S / bucket collectives; 2(N−1)/N · S bytes sent and received per rank with a ring. Same mathematics
-    as ddp. Unlike ddp's, gradients are still on their way when backward returns: reading, clipping or changing them
-    before ``step`` raises.
+    Cost per step: one collective per bucket; 2(N−1)/N · S bytes sent and received per rank with a ring. The same
+    mathematics as ddp. Unlike with ddp, the all-reduces may still be running when backward returns: reading, clipping
+    or changing gradients before ``step`` raises an error.
     """
 
     default_buffers = "broadcast"
@@ -71,9 +72,18 @@ class Bucketed(Strategy):
         bucket_of = {parameter: i for i, packed in enumerate(self._buckets) for parameter in packed.parameters}
         self._seats = [Seat(name, parameter, bucket_of[parameter]) for name, parameter in self._trainable]
         for seat in self._seats:
-            seat.parameter.register_post_accumulate_grad_hook(partial(self._ready, seat))
+            hook = seat.parameter.register_post_accumulate_grad_hook(partial(self._ready, seat))
+            self.on_detach(hook.remove)
+        self.on_detach(self._give_up)
         self._start_over()
         return forward
+
+    def _give_up(self) -> None:
+        """If the step is not over, leave this rank's own gradients in place, as training the bare model would."""
+        for seat in self._seats:
+            if seat.parameter.grad is seat.placeholder:
+                seat.parameter.grad = seat.taken
+        self._start_over()
 
     def _start_over(self) -> None:
         self._missing = [len(packed.parameters) for packed in self._buckets]
@@ -97,19 +107,19 @@ class Bucketed(Strategy):
         self._buckets[seat.bucket].take(parameter, 1.0 / self.comm.size)
         seat.taken, parameter.grad = parameter.grad, seat.placeholder
         self._missing[seat.bucket] -= 1
-        # In the order of the buckets, whichever is complete first: the order must be the same on every rank.
+        # In the order of the buckets, not of their completion: the order must be the same on every rank.
         while len(self._sent) < len(self._buckets) and self._missing[len(self._sent)] == 0:
             self._sent.append(self.comm.all_reduce_later(self._buckets[len(self._sent)].block))
 
     def agree(self) -> None:
         if self.comm.size == 1:
-            self.gradients()  # refuses what has none
+            self.gradients()  # refuses parameters without one
             return
         for seat in self._seats:
             seat.refuse_changes()
         if left := [seat for seat in self._seats if seat.taken is None]:
             self.gradients()
-            for seat in left:  # used in a piece that was accumulated, and not in the last one
+            for seat in left:  # used in a micro-batch that was accumulated, but not in the last one
                 self._ready(seat, seat.parameter)
         self.comm.meter.phase("drain")
         for future in self._sent:
@@ -133,7 +143,7 @@ def positive_size(bucket_mb: Size) -> Size:
 
 
 def buckets(parameters: list[nn.Parameter], bucket_mb: float) -> Iterator[list[nn.Parameter]]:
-    """In order, of one kind each, closed when full: the first at 1 MB, the others at ``bucket_mb``."""
+    """The buckets in order, each of one number format and device; the first holds 1 MB, the others ``bucket_mb``."""
     limit = min(FIRST_MB, bucket_mb)
     for group in same_kind(parameters):
         bucket: list[nn.Parameter] = []

@@ -1,4 +1,4 @@
-"""One process, one model, a replica of it per device: the batch is split, the outputs are gathered (DataParallel)."""
+"""One process with a replica of the model per device: the batch is split and the outputs are gathered."""
 
 from __future__ import annotations
 
@@ -14,44 +14,50 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.strategies.base import Roles, Strategy
+from gradsync.strategies.base import Strategy
 
 
 class DataParallel(Strategy):
     """1. Scatter: the batch is cut into one piece per replica.
 
-    2. Replicate: every replica gets the parameters and buffers of the one model.
-    3. Parallel apply: forward of every piece at the same time; backward likewise.
-    4. Gather: the outputs become one batch again; the gradients of all replicas are summed into the one model's.
+    2. Replicate: every replica gets the parameters and buffers of the model.
+    3. Parallel apply: forward of all pieces runs at the same time, as does backward.
+    4. Gather: the outputs are concatenated; the gradients of all replicas are summed into the model's.
 
     With a GPU per replica this is ``torch.nn.DataParallel``. Otherwise the replicas are threads that share the memory
-    of the parameters, so that replicating them costs nothing. Buffers are those of the first replica.
-    Cost per step: no message between processes; on GPUs S bytes to and from each device but the first.
+    of the parameters, so that replicating them costs nothing. The buffers are those of the first replica.
+    Cost per step: no message between processes; on GPUs S bytes to and from each device except the first.
     """
 
-    takes_roles = True
+    in_one_process = True
 
-    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, roles: Roles | None = None) -> None:
+    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, replicas: int = 1) -> None:
         super().__init__(comm, buffers=buffers)
-        self.replicas = (roles or Roles()).workers
+        if replicas < 1:
+            raise InputError(f"replicas is {replicas}: data-parallel needs at least one.")
+        self.replicas = replicas
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         if self.comm.size > 1:
-            raise InputError("data-parallel has its replicas in one process: start one, and give it replicas.")
+            raise InputError(
+                f"data-parallel keeps its replicas in one process, but {self.comm.size} processes were started. "
+                "HINT: start the script with plain python, and set replicas."
+            )
         super().attach(model, optimizer)
         on_gpu = next(model.parameters()).is_cuda
         if on_gpu and torch.cuda.device_count() >= self.replicas:
-            self._forward = nn.DataParallel(model, list(range(self.replicas)))
+            self.forward = nn.DataParallel(model, list(range(self.replicas)))
         elif self.replicas > 1:
-            self._forward = Replicas(model, self.replicas)
-        return self._forward
+            self.forward = threads = Replicas(model, self.replicas)
+            self.on_detach(threads.close)
+        return self.forward
 
     def gradient_traffic(self, count: int) -> Traffic:
         return Traffic()
 
 
 class Replicas(nn.Module):
-    """Replicas of a model in threads of this process, or taking turns on a GPU. The first one is the model itself."""
+    """Replicas of a model in threads of this process, or taking turns on one GPU. The first is the model itself."""
 
     def __init__(self, model: nn.Module, count: int) -> None:
         super().__init__()
@@ -59,12 +65,18 @@ class Replicas(nn.Module):
         for replica in self._replicas[1:]:
             for own, shared in zip(replica.parameters(), model.parameters(), strict=True):
                 own.data = shared.data
-        # Replicas on one GPU take turns: autograd has one thread for it, and that one runs the hook below.
+        # Replicas on one GPU take turns: autograd has one thread for the GPU, which also runs the hook below.
         self._at_once: Callable[..., Iterable[Any]] = map
+        self._pool: ThreadPoolExecutor | None = None
         if not next(model.parameters()).is_cuda:
             threads = torch.get_num_threads()
-            pool = ThreadPoolExecutor(count, "replica", initializer=lambda: torch.set_num_threads(threads))
-            self._at_once = pool.map
+            self._pool = ThreadPoolExecutor(count, "replica", initializer=lambda: torch.set_num_threads(threads))
+            self._at_once = self._pool.map
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool:
+            self._pool.shutdown(wait=False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         model, *others = self._replicas
@@ -75,7 +87,7 @@ class Replicas(nn.Module):
         context = (torch.is_autocast_enabled(inputs.device.type), torch.get_autocast_dtype(inputs.device.type))
 
         def apply(replica: nn.Module, piece: Tensor) -> Tensor:
-            # Both are settings of a thread.
+            # Autocast and grad mode are thread-local.
             autocast = torch.autocast(inputs.device.type, context[1], enabled=context[0])
             with autocast, torch.set_grad_enabled(training):
                 return replica(piece)
@@ -91,7 +103,7 @@ class Replicas(nn.Module):
         return gathered
 
     def _backward(self, outputs: list[Tensor], gradient: Tensor) -> None:
-        """Of all replicas at the same time; then their gradients are added to those of the one model, in order."""
+        """Backward of all replicas at the same time; then their gradients are added to the model's, in order."""
         pieces = gradient.split([len(output) for output in outputs])
         list(self._at_once(torch.autograd.backward, outputs, pieces))
         for parameters in zip(*(replica.parameters() for replica in self._replicas), strict=True):

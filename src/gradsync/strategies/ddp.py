@@ -1,4 +1,4 @@
-"""PyTorch's DistributedDataParallel: gradients in buckets, reduced while backward goes on (the seeds' part 3)."""
+"""PyTorch's DistributedDataParallel: buckets all-reduced during backward (part 3 of the VGG-11 reports)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradsync.config import Buffers
 from gradsync.strategies.base import Strategy
 from gradsync.strategies.bucketed import positive_size
 
-# torch 2.13 calls it by a new name and warns about the old one, which is the only one 2.11 knows.
+# torch 2.13 renamed this argument and warns about the old name, the only one that 2.11 has.
 NEW_NAME = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
 NO_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if NEW_NAME else "broadcast_buffers": False}
 
@@ -27,8 +27,8 @@ class DDP(Strategy):
     1. divide by the number of workers as soon as the bucket is full;
     2. all-reduce it while backward computes the next.
 
-    Cost per step: S / bucket collectives; 2(N−1)/N · S bytes sent and received per rank with a ring. Backward returns
-    when all have arrived: gradients are the mean before ``step`` already, and can be clipped there.
+    Cost per step: one collective per bucket; 2(N−1)/N · S bytes sent and received per rank with a ring. Backward
+    returns when all buckets are reduced: the gradients are the mean before ``step``, and can be clipped there.
     """
 
     default_buffers = "broadcast"
@@ -44,31 +44,32 @@ class DDP(Strategy):
                 model,
                 bucket_cap_mb=self.bucket_mb,  # None: 25 MB with a first bucket of 1 MB, so that sending starts early
                 gradient_as_bucket_view=True,  # saves copying every gradient out of its bucket
-                init_sync=False,  # done
-                **NO_BUFFERS,  # BufferSync's work, as with every other strategy
+                init_sync=False,  # every rank has rank 0's parameters already
+                **NO_BUFFERS,  # BufferSync does it, as with every other strategy
             )
             if self.comm.meter.on:
-                # With a hook, averaging is the hook's work, and costs a pass over all gradients. Half of a loss gives
-                # half of each gradient, to the bit, for nothing; a third does not.
+                # A communication hook has to average by itself, which costs a pass over all gradients. If the world
+                # size is a power of two, scaling the loss gives the same bits for free; 1/3 would round differently.
                 if self.comm.size & (self.comm.size - 1) == 0:
                     self.loss_scale = 1.0 / self.comm.size
                 ddp.register_comm_hook(self, all_reduce_stamped)
-            self._forward = ddp
-        return self._forward
+            self.on_detach(ddp._remove_autograd_hooks)  # otherwise they stay while anything refers to the wrapper
+            self.forward = ddp
+        return self.forward
 
     def accumulating(self) -> AbstractContextManager[object]:
-        return self._forward.no_sync() if isinstance(self._forward, DistributedDataParallel) else nullcontext()
+        return self.forward.no_sync() if isinstance(self.forward, DistributedDataParallel) else nullcontext()
 
     def gradient_traffic(self, count: int) -> Traffic:
         return cost.all_reduce(self.comm.size, count)
 
 
 def all_reduce_stamped(sync, bucket):  # without types: DDP refuses annotations that are strings
-    """What DDP does by itself, through our comm, so that each bucket is stamped."""
+    """The all-reduce that DDP does by default, but through our comm, so that each bucket is time-stamped."""
     comm, gradients = sync.comm, bucket.buffer()
     if bucket.index() == 0:
-        # Runs when backward has computed everything, before DDP waits for the buckets that are still on their way.
+        # Runs when backward has computed everything, before DDP waits for the buckets that are still being reduced.
         Variable._execution_engine.queue_callback(lambda: comm.meter.phase("drain"))
     if sync.loss_scale == 1.0:
-        gradients.mul_(1.0 / comm.size)  # as DDP does it: for three workers not the same bits as divided by three
+        gradients.mul_(1.0 / comm.size)  # as DDP does: for three workers, dividing by three would round differently
     return comm.all_reduce_later(gradients)

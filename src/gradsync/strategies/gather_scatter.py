@@ -1,8 +1,9 @@
-"""Every gradient gathered to rank 0, averaged there, scattered back (the seeds' part 2a)."""
+"""Every gradient is gathered on rank 0, averaged there and scattered back (part 2a of the VGG-11 reports)."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from gradsync.comm import Traffic, cost
 from gradsync.strategies.base import Strategy
@@ -18,7 +19,9 @@ class GatherScatter(Strategy):
     Cost per step: two collectives per parameter; (N−1)·S bytes each way at rank 0, S each way elsewhere.
     """
 
-    _inbox: Tensor | None = None  # rank 0's rows to receive into, kept from one gradient to the next
+    def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
+        self._inbox: Tensor | None = None  # rank 0's receive buffer, a row per rank, kept between gradients
+        return super().attach(model, optimizer)
 
     def agree(self) -> None:
         gradients = self.gradients()

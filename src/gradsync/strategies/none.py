@@ -1,4 +1,4 @@
-"""No communication at all: what a step would take if agreeing cost nothing. Not a way to train one model."""
+"""No communication at all: the time of a step if synchronization were free. Not a way to train a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradsync.strategies.base import Strategy
 class NoAgreement(Strategy):
     """1. Every worker updates with the gradient of its own share.
 
-    The workers' models drift apart, and ``verify`` calls it wrong, on purpose.
+    The workers' models drift apart. It does not declare itself inexact, so ``verify`` calls it wrong.
     Cost per step: nothing.
     """
 

@@ -1,4 +1,4 @@
-"""Every gradient summed on rank 0, averaged there, broadcast to all (the way of the seeds' MPI report)."""
+"""Every gradient is summed on rank 0, averaged there and broadcast to all, as the MPI report does it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class ReduceBroadcast(Strategy):
     2. rank 0 divides by the number of workers;
     3. broadcast: every rank receives the average.
 
-    Cost per step: two collectives per parameter. Reduce as gloo does it, a ring and then the pieces to rank 0: S sent
-    per rank, rank 0 (N−1)/N · S, which receives twice that; broadcast down a tree: S received per rank but rank 0.
+    Cost per step: two collectives per parameter. Gloo reduces around a ring and then collects the pieces on rank 0:
+    every rank sends S, except rank 0, which sends (N−1)/N · S and receives twice that. The broadcast follows a tree:
+    every rank except rank 0 receives S.
     """
 
     def agree(self) -> None:

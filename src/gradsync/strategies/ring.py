@@ -1,4 +1,4 @@
-"""The bandwidth-optimal all-reduce, built from send and receive; all gradients in one block."""
+"""The bandwidth-optimal all-reduce, built from sends and receives, with all gradients in one block."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Traffic, cost
 from gradsync.strategies.base import Strategy
-from gradsync.strategies.packed import Packed, same_kind
+from gradsync.strategies.gradients.packed import Packed, same_kind
 
 
 class Ring(Strategy):
-    """The block of all gradients, each already times 1/N, is cut into N pieces. Rank r talks to r+1 and hears r−1.
+    """The block of all gradients, each multiplied by 1/N, is cut into N pieces. Rank r sends to r+1 and receives from
+    r−1.
 
-    1. Reduce-scatter, N−1 steps: in step k send piece r−k, receive piece r−k−1 and add it to the own one. Rank r
-       ends up with the whole sum of piece r+1.
-    2. All-gather, N−1 steps: in step k send piece r+1−k, receive piece r−k. Everybody ends up with every sum.
+    1. Reduce-scatter, N−1 steps: in step k send piece r−k, receive piece r−k−1 and add it to this rank's own. Rank r
+       ends up with the complete sum of piece r+1.
+    2. All-gather, N−1 steps: in step k send piece r+1−k and receive piece r−k. Every rank ends up with every sum.
 
-    Cost per step: 2(N−1) messages of S/N; 2(N−1)/N · S bytes sent and received per rank, which no all-reduce can
-    undercut. Every piece is added up in one order and then copied, so all ranks hold the same bits.
+    Cost per step: 2(N−1) messages of S/N; 2(N−1)/N · S bytes sent and received per rank, the lower bound of any
+    all-reduce. Every piece is summed in one order and then copied, so all ranks hold the same bits.
     """
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
@@ -27,7 +28,7 @@ class Ring(Strategy):
         return forward
 
     def agree(self) -> None:
-        self.gradients()  # refuses what has none
+        self.gradients()  # refuses parameters without one
         if self.comm.size == 1:
             return
         for packed in self._blocks:

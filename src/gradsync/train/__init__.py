@@ -1,1 +1,1 @@
-"""The training loop and what stands around it."""
+"""The training loop, optimizers and learning-rate schedules, evaluation, precision, and the saved model."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from gradsync.writing import whole_file
+from gradsync.record.writing import whole_file
 
 
 def save(model: nn.Module, path: Path) -> None:
@@ -18,7 +18,7 @@ def save(model: nn.Module, path: Path) -> None:
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:
-    """The same for two ranks only if they hold the same bits."""
+    """A hash that is the same for two ranks only if they hold the same bits."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())

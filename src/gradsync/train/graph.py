@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 
 def write_graph(model: nn.Module, inputs: Tensor, folder: Path) -> None:
-    """Traces a copy: statistics and random numbers of the training stay as they are.
+    """Trace a copy, so that the statistics and random numbers of the training stay as they are.
 
-    In a folder of its own: TensorBoard reads the newest file of a folder and leaves older ones behind.
+    The graph goes into a folder of its own, because TensorBoard reads only the newest file of a folder.
     """
     from torch.utils.tensorboard import SummaryWriter
 
     try:
         with torch.random.fork_rng(), SummaryWriter(str(folder / "tensorboard" / "model")) as writer:
             writer.add_graph(copy.deepcopy(model).eval(), inputs)
-    except Exception as error:  # a picture is not worth a run
+    except Exception as error:  # a picture must not end a run
         print(f"the model cannot be drawn for TensorBoard: {error}", file=sys.stderr)

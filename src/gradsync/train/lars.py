@@ -1,4 +1,4 @@
-"""LARS (You et al., 2017): sgd in which every layer takes a step in proportion to the size of its parameters."""
+"""LARS (You et al., 2017): SGD in which every layer takes a step in proportion to the norm of its parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRUST = 0.001
 class LARS(Optimizer):
     """For each parameter w with gradient g, and weight decay β:
 
-    1. local rate = trust · |w| / (|g| + β·|w|); 1 for biases and BatchNorm's, which also have no weight decay;
+    1. local rate = trust · |w| / (|g| + β·|w|); 1 for biases and BatchNorm parameters, without weight decay;
     2. momentum v ← m·v + local rate · (g + β·w);
     3. w ← w − lr·v.
     """

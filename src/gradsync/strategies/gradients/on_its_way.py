@@ -1,4 +1,4 @@
-"""What stands in place of a gradient that has been sent and has not come back."""
+"""The placeholder for a gradient whose all-reduce has not finished."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor
 from gradsync.errors import InputError
 
 HOW_TO_CLIP = (
-    "HINT: to clip or read gradients with any strategy, do it in optimizer.register_step_pre_hook, which sync.step() "
-    'calls when they are the mean of all workers; or use strategy="ddp", whose gradients are final after backward.'
+    "HINT: to clip or read gradients with any strategy, do it in a hook set by optimizer.register_step_pre_hook: it "
+    'runs when they are the mean over all workers; or use strategy="ddp", whose gradients are final after backward.'
 )
 REFUSAL = (
-    "bucketed sends gradients while backward computes them: until sync.step() they are on their way and cannot be "
+    "bucketed sends gradients while backward computes them: until sync.step() they are in flight and cannot be "
     "read, clipped, changed, added to or applied. Call sync.step() after each backward, instead of the optimizer's "
-    f"step; all but the last piece of a batch go inside sync.accumulating(). {HOW_TO_CLIP}"
+    f"step; put all but the last micro-batch inside sync.accumulating(). {HOW_TO_CLIP}"
 )
 
 
 class OnItsWay(Tensor):
-    """A gradient to look at and not to touch: of the parameter's shape, with no memory.
+    """A tensor of the parameter's shape without memory, on which every operation raises.
 
-    Whatever is done with it raises: from Python (``__torch_function__``), and from C++ (``__torch_dispatch__``),
-    where a second backward adds to it. A plain tensor could be clipped, and nobody would use what comes of it.
+    Operations from Python raise in ``__torch_function__``; those from C++, where a second backward would add to it,
+    in ``__torch_dispatch__``. A plain tensor could be clipped without an error and without an effect.
     """
 
     @staticmethod

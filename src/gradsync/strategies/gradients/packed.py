@@ -1,4 +1,4 @@
-"""Gradients or parameters in one block of memory, so that they travel as one message and come back without a copy."""
+"""Gradients or parameters in one block of memory: sent as one message, and not copied on return."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Packed:
         return list(self._places)
 
     def take(self, parameter: nn.Parameter, share: float) -> None:
-        """Copy a gradient to its place, times ``share``: averaging costs no pass of its own."""
+        """Copy a gradient, multiplied by ``share``, to its place: averaging needs no pass of its own."""
         assert parameter.grad is not None
         torch.mul(parameter.grad, share, out=self._places[parameter])
 
@@ -39,7 +39,7 @@ class Packed:
 
 
 def same_kind(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """In runs of one number format and device: what can share a block."""
+    """Groups of consecutive parameters with the same number format and device, which can share a block."""
     groups: list[list[nn.Parameter]] = []
     for parameter in parameters:
         kind = (parameter.dtype, parameter.device)

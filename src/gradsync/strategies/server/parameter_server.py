@@ -1,10 +1,9 @@
-"""The worker's half of a parameter server, and who plays which part."""
+"""The parameter server as a strategy: what its workers do, and the threads through which a server answers them."""
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
@@ -15,66 +14,69 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm, LostPeer, Traffic
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.strategies.base import Roles, Strategy
-from gradsync.strategies.packed import Packed
-from gradsync.strategies.server import Server
+from gradsync.strategies.gradients.packed import Packed
+from gradsync.strategies.server.base import Note, Roles, ServerStrategy
+from gradsync.strategies.server.server import Server
 
-PUSH, REPLY = 1, 2  # tags: a rank can be server and worker at once
-GRADIENT, GOODBYE = 0, 1  # what comes after the header
+PUSH, REPLY = 1, 2  # message tags, as a rank can be server and worker at once
+GRADIENT, GOODBYE = 0, 1  # in the header: a gradient follows, or the worker leaves
 
 
-class ParameterServer(Strategy, ABC):
-    """Each server holds a shard of the parameters, and the optimizer's state for it. A step of a worker:
+class ParameterServer(ServerStrategy):
+    """Each server holds a shard of the parameters and the optimizer state for it. A step of a worker:
 
-    1. push: a header with the version its parameters have, and its gradient, to every server;
-    2. pull: a header with the new version, and the parameters of that version, from every server.
+    1. push: to every server a header with the version of its parameters, and its gradient;
+    2. pull: from every server a header with the new version, and the parameters of that version.
 
     Cost per step: S bytes sent and received per worker; with N workers and s servers, N·S/s each way per server.
     """
 
-    takes_roles = has_servers = True
-
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None, roles: Roles | None = None) -> None:
-        super().__init__(comm, buffers=buffers)
-        self.roles = roles or Roles()
-        self.is_worker = comm.rank < self.roles.workers
-        self.is_server = comm.rank in self.roles.servers
+        super().__init__(comm, buffers=buffers, roles=roles)
         self._header = torch.zeros(2, dtype=torch.int64)
-        self._version = [0] * len(self.roles.servers)
         shards = range(len(self.roles.servers))
         self._here = [shard for shard in shards if self.roles.servers[shard] == comm.rank]
         self._remote = [shard for shard in shards if shard not in self._here]
 
     @abstractmethod
     def make_server(self, parameters: list[nn.Parameter], optimizer: Optimizer) -> Server:
-        """When gradients are applied is the server's business."""
+        """This rank's server, which decides when a gradient is applied."""
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         super().attach(model, optimizer)
+        self.finished = False
+        self._version = [0] * len(self.roles.servers)
         parts = shards([parameter for _, parameter in self._trainable], len(self.roles.servers))
         self._shard_bytes = [sum(parameter.nbytes for parameter in part) for part in parts]
         trained = model
-        if self.is_worker and self.is_server:  # the server keeps the parameters the optimizer knows
+        if self.is_worker and self.is_server:  # the given model, which the optimizer knows, is the server's
             trained = copy.deepcopy(model)
+            self.on_detach(lambda: self._return_to(model))
         if self.is_server:
             (own,) = self._here
             self.server = self.make_server(parts[own], optimizer)
+            self.on_detach(self.server.close)
         if self.is_worker:
-            self.model = self._forward = trained
+            self.model = self.forward = trained
             self._trainable = [(name, p) for name, p in trained.named_parameters() if p.requires_grad]
             parts = shards([parameter for _, parameter in self._trainable], len(self.roles.servers))
             self._parameters = [Packed(part) for part in parts]
             for packed in self._parameters:
                 packed.hold_parameters()
             self._gradients = [Packed(part) for part in parts]
-        return self._forward
+        return self.forward
+
+    def _return_to(self, model: nn.Module) -> None:
+        """Copy this worker's parameters and buffers back into the model that ``attach`` was given."""
+        model.load_state_dict(self.model.state_dict())
+        self.model = model
 
     # --- the worker ---
 
     def step(self) -> None:
         phase = self.comm.meter.phase
         phase("agree")
-        self.gradients()  # refuses what has none
+        self.gradients()  # refuses parameters without one
         for packed in self._gradients:
             for parameter in packed.parameters:
                 packed.take(parameter, 1.0)
@@ -106,29 +108,29 @@ class ParameterServer(Strategy, ABC):
     def finish(self) -> None:
         for shard in self._remote:
             self._send_header(shard, GOODBYE)
-            self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)  # it has noted it
+            self.comm.receive(self._header, self.roles.servers[shard], "control", REPLY)  # the server has recorded it
         if self._here:
             self.server.leave(self.comm.rank)
             self.serve()
 
-    def facts(self) -> dict[str, Any]:
-        """How many updates the first server had made when this worker last read from it."""
+    def step_facts(self) -> dict[str, Any]:
+        """How many updates the first server had made when this worker last pulled its parameters."""
         return {"update": self._version[0]}
 
     # --- the server ---
 
-    def begin(self, note: Callable[..., None]) -> None:
+    def begin(self, note: Note) -> None:
         if not self.is_server:
             return
         self.server.note = note
         others = [worker for worker in range(self.roles.workers) if worker != self.comm.rank]
         pool = ThreadPoolExecutor(max(1, len(others)), "server")
-        comm = self.comm.unmetered()  # these messages are not part of a step of this process
+        comm = self.comm.unmetered()  # these messages belong to no step of this process
         self._serving = [pool.submit(self._serve_worker, worker, comm) for worker in others]
         pool.shutdown(wait=False)
 
     def serve(self) -> None:
-        """Until every worker has said goodbye or is lost. What goes wrong in the server is raised here."""
+        """Wait until every worker has said goodbye or is lost. An error in the server is raised here."""
         for thread in as_completed(self._serving):
             thread.result()
 
@@ -150,13 +152,13 @@ class ParameterServer(Strategy, ABC):
                 comm.send(reply.parameters, worker, "parameters", REPLY)
         except LostPeer as lost:
             if not lost.rank == worker:
-                raise  # the others are too few now
+                raise  # too few workers are left for an update
             server.note("lost", worker=worker, message=str(lost))
         finally:
             server.leave(worker)
 
-    def wire_bytes(self) -> Traffic:
-        """Per step of a worker; of a process that only serves, per gradient pushed to it."""
+    def gradient_traffic(self, count: int) -> Traffic:
+        """Per step of a worker; for a process that only serves, per gradient pushed to it."""
         served = sum(self._shard_bytes[shard] for shard in self._here)
         if not self.is_worker:
             return Traffic(served, served)
@@ -166,11 +168,11 @@ class ParameterServer(Strategy, ABC):
 
 
 def shards(parameters: list[nn.Parameter], count: int) -> list[list[nn.Parameter]]:
-    """Whole parameters, the largest first, each to the shard with the fewest bytes; in the order of the model."""
+    """Assign whole parameters, the largest first, each to the shard with the fewest bytes so far."""
     if count > len(parameters):
-        raise InputError(f"{count} servers cannot divide {len(parameters)} parameters among them: use fewer.")
+        raise InputError(f"{count} servers cannot divide {len(parameters)} parameters among them: use fewer servers.")
     if len({(parameter.dtype, parameter.device) for parameter in parameters}) > 1:
-        raise InputError("a parameter server takes models whose parameters have one number format and device.")
+        raise InputError("a parameter server needs trainable parameters of one number format on one device.")
     filled = [0] * count
     shard_of: dict[Any, int] = {}
     for parameter in sorted(parameters, key=lambda item: -item.nbytes):

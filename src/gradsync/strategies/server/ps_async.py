@@ -1,6 +1,8 @@
-"""A parameter server that waits for nobody: every gradient is an update as soon as it comes."""
+"""A parameter server without a barrier: every gradient is applied as soon as it arrives."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
@@ -8,23 +10,24 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.strategies.base import Roles
-from gradsync.strategies.parameter_server import ParameterServer
-from gradsync.strategies.server import AsyncServer
+from gradsync.strategies.server.base import Roles
+from gradsync.strategies.server.parameter_server import ParameterServer
+from gradsync.strategies.server.server import AsyncServer
 
 
 class PsAsync(ParameterServer):
-    """1. A worker pushes the gradient of its share, computed with parameters it read some updates ago.
+    """1. A worker pushes the gradient of its share, computed with parameters that it pulled some updates ago.
 
-    2. The server makes one update with it, unless it is staler than ``max_staleness`` (dropped and counted);
-       ``lr_by_staleness`` divides the learning rate by the staleness.
-    3. The worker pulls the parameters as they are now.
+    2. The server makes one update with it, unless the gradient is staler than ``max_staleness``: then it is dropped
+       and counted. ``lr_by_staleness`` divides the learning rate by the staleness.
+    3. The worker pulls the current parameters.
 
-    No barrier anywhere: a worker that is slow, ends or dies does not hold up the others (over MPI, one that dies
-    takes all with it). Cost per step: as every parameter server's. N workers do not compute what one computes, by
-    design; one worker does.
+    A worker that is slow, finishes or dies does not hold up the others; only over MPI does a worker that dies end the
+    run. Cost per step: that of every parameter server. One worker computes what a single process computes; several do
+    not, because their gradients are stale.
     """
 
+    exact = False
     asynchronous = True
 
     def __init__(
@@ -41,6 +44,10 @@ class PsAsync(ParameterServer):
             raise InputError(f"--options.max-staleness is {max_staleness}: it must be 0 or more.")
         self.max_staleness = max_staleness
         self.lr_by_staleness = lr_by_staleness
+
+    @classmethod
+    def spare_workers(cls, workers: int, **options: Any) -> int:
+        return workers - 1
 
     def make_server(self, parameters: list[nn.Parameter], optimizer: Optimizer) -> AsyncServer:
         return AsyncServer(

@@ -1,6 +1,6 @@
-"""The server's half of a parameter server: a shard of the parameters, and when a gradient is applied to it.
+"""A server of a parameter server: its shard of the parameters, and when a gradient is applied to it.
 
-A thread for every worker calls ``push``; one of them at a time is inside.
+A thread per worker calls ``push``; a lock admits one of them at a time.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from gradsync.comm import LostPeer
-from gradsync.strategies.packed import Packed
+from gradsync.strategies.gradients.packed import Packed
 
 Combine = Literal["mean", "sum"]
 
 
 class Reply(NamedTuple):
-    """What a worker gets for its gradient."""
+    """What the server sends a worker in return for its gradient."""
 
     version: int
     """Updates applied so far."""
@@ -32,7 +33,7 @@ class Reply(NamedTuple):
 
 
 class Server(ABC):
-    """Holds its parameters in one block, and an inbox of the same form for each worker's gradient."""
+    """Holds its parameters in one block, and a receive buffer of the same size for each worker's gradient."""
 
     def __init__(self, parameters: list[nn.Parameter], optimizer: Optimizer, workers: int) -> None:
         packed = Packed(parameters)
@@ -41,7 +42,7 @@ class Server(ABC):
         self.version = 0
         self.note: Callable[..., None] = lambda kind, **values: None
         self._gradients = Packed(parameters)
-        self._gradients.give_back()  # what is written into this block is what the optimizer sees
+        self._gradients.give_back()  # the optimizer reads its gradients from this block
         self._optimizer = optimizer
         self._inboxes = [torch.empty_like(self.parameters) for _ in range(workers)]
         self._snapshots: dict[int, Tensor] = {}
@@ -67,20 +68,25 @@ class Server(ABC):
         return reply
 
     def leave(self, worker: int) -> None:
-        """The worker is done, or lost."""
+        """The worker has finished, or is lost."""
         with self._turn:
             self._present.discard(worker)
             self._turn.notify_all()
 
+    def close(self) -> None:
+        """Take this server's hooks and gradients from the optimizer and the parameters."""
+        for parameter in self._gradients.parameters:
+            parameter.grad = None
+
     @abstractmethod
     def _take(self, worker: int, staleness: int) -> bool:
-        """Apply the gradient, now or with others, or drop it; tells whether it was applied."""
+        """Apply the gradient, now or together with others, or drop it; return whether it was applied."""
 
     def _finished(self) -> bool:
         return False
 
     def _reply(self, worker: int) -> Tensor:
-        """A copy: while it is on its way, another worker's gradient may change the parameters."""
+        """A copy: while it is being sent, another worker's gradient may change the parameters."""
         if worker not in self._snapshots:
             self._snapshots[worker] = torch.empty_like(self.parameters)
         return self._snapshots[worker].copy_(self.parameters)
@@ -91,9 +97,9 @@ class Server(ABC):
 
 
 class SyncServer(Server):
-    """One update when ``aggregate`` gradients of this version have come; later ones are dropped.
+    """One update when ``aggregate`` gradients of this version have arrived; later ones are dropped.
 
-    They are added in the order of the workers, not of arrival: the same bits in every run.
+    They are summed in the order of the workers, not of arrival, so that every run gives the same bits.
     """
 
     def __init__(self, *args: Any, aggregate: int, combine: Combine, updates: int) -> None:
@@ -115,8 +121,8 @@ class SyncServer(Server):
         while self.version == version:
             if len(self._present) < self._aggregate:
                 raise LostPeer(
-                    f"of {len(self._inboxes)} workers {len(self._present)} are left, and an update takes "
-                    f"{self._aggregate} gradients. HINT: --options.aggregate lets a run survive lost workers."
+                    f"{len(self._present)} of {len(self._inboxes)} workers are left, but an update needs "
+                    f"{self._aggregate} gradients. HINT: with --options.aggregate a run survives lost workers."
                 )
             self._turn.wait()
         return True
@@ -133,19 +139,26 @@ class SyncServer(Server):
         return self.version >= self._updates
 
     def _reply(self, worker: int) -> Tensor:
-        """When all must come before the next update, nothing changes until all have got their reply."""
+        """No copy where every update needs all workers: nothing changes until all have received their reply."""
         return self.parameters if self._aggregate == len(self._inboxes) else super()._reply(worker)
 
 
 class AsyncServer(Server):
-    """One update for every gradient as it comes; too stale ones are dropped."""
+    """One update for every gradient as it arrives; those that are too stale are dropped."""
 
     def __init__(self, *args: Any, max_staleness: int | None, lr_by_staleness: bool) -> None:
         super().__init__(*args)
         self._max_staleness = max_staleness
         self._staleness = 0
+        self._rate_hook: RemovableHandle | None = None
         if lr_by_staleness:
-            self._optimizer.register_step_pre_hook(self._divide_rate)  # after the one that sets it for this update
+            # Runs after the hook that sets the learning rate of this update.
+            self._rate_hook = self._optimizer.register_step_pre_hook(self._divide_rate)
+
+    def close(self) -> None:
+        super().close()
+        if self._rate_hook:
+            self._rate_hook.remove()
 
     def _take(self, worker: int, staleness: int) -> bool:
         if self._max_staleness is not None and staleness > self._max_staleness:

@@ -1,11 +1,12 @@
 """What happens to buffers, above all BatchNorm's running statistics, after every step.
 
-local      each rank keeps what it saw: no message, and the ranks' test accuracies differ.
-broadcast  rank 0's for everybody, one message of all floating-point buffers: what DDP does. DDP sends it before
-           the next forward; after the step is the same value at the same cost, and evaluation needs nothing more.
-average    the mean over all ranks, one all-reduce.
+local      each rank keeps its own: no message, and the ranks' test accuracies differ.
+broadcast  every rank gets those of rank 0, in one message of all floating-point buffers, as with DDP. DDP sends them
+           before the next forward; after the step they have the same values at the same cost, and evaluation needs
+           no message of its own.
+average    the mean over all ranks, by one all-reduce.
 
-Integer buffers (BatchNorm's batch counter) are the same on every rank already and do not travel.
+Integer buffers, such as BatchNorm's batch counter, are the same on every rank already and are not sent.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from torch import nn
 
 from gradsync.comm import Comm, Traffic, cost, flat
 from gradsync.config import Buffers
-from gradsync.strategies.sync_batchnorm import SyncBatchNorm
+from gradsync.strategies.state.sync_batchnorm import SyncBatchNorm
 
 
 class BufferSync:
-    """Call after each step. Buffers that are the same on all ranks anyway are left alone."""
+    """Called after each step. Buffers that are the same on all ranks anyway are left alone."""
 
     def __init__(self, model: nn.Module, comm: Comm, mode: Buffers) -> None:
         synchronized = {
@@ -37,7 +38,7 @@ class BufferSync:
         return self._active and self._mode == "local"
 
     def traffic(self) -> Traffic:
-        """Bytes of one call in closed form."""
+        """Bytes sent and received by one call, in closed form."""
         if not self._active or self._mode == "local":
             return Traffic()
         count = sum(buffer.nbytes for buffer in self._buffers)

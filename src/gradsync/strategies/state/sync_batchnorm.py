@@ -1,8 +1,8 @@
 """BatchNorm over the global batch, on any device (torch's own SyncBatchNorm is for GPUs only).
 
-1. Forward: each rank takes mean and variance of its share and adds (n, n·mean, n·E[x²]) to one all-reduce; from
-   the sums every rank has the statistics of the whole batch.
-2. Backward: one all-reduce of (Σ dy, Σ dy·x̂) gives the input gradient of the whole batch.
+1. Forward: each rank computes mean and variance of its share and contributes (n, n·mean, n·E[x²]) to one
+   all-reduce; from the sums every rank computes the statistics of the global batch.
+2. Backward: one all-reduce of (Σ dy, Σ dy·x̂) gives the gradient of the input over the global batch.
 Cost: 2 messages per layer and step, of 2·C + 1 and 2·C numbers in float64.
 
 With it, N workers compute what one worker computes, running statistics included.
@@ -10,6 +10,7 @@ With it, N workers compute what one worker computes, running statistics included
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,16 +21,12 @@ from gradsync.comm import Comm, Traffic, cost
 
 
 class SyncBatchNorm(_BatchNorm):
-    """A BatchNorm layer that knows its peers. Made by ``convert``; evaluation is plain BatchNorm."""
+    """A BatchNorm layer over the batches of all ranks. Made by ``convert``; in evaluation it is plain BatchNorm."""
 
     def __init__(self, layer: _BatchNorm, comm: Comm) -> None:
         super().__init__(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         self.comm = comm
-        # The optimizer already holds these parameters, so the layer takes over the very same objects.
-        self.weight, self.bias = layer.weight, layer.bias
-        self.running_mean, self.running_var = layer.running_mean, layer.running_var
-        self.num_batches_tracked = layer.num_batches_tracked
-        self.training = layer.training
+        take_over(self, layer)
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
@@ -46,7 +43,7 @@ class SyncBatchNorm(_BatchNorm):
         return normalized * per_channel(self.weight, input) + per_channel(self.bias, input)
 
     def traffic(self) -> Traffic:
-        """Bytes of a forward and a backward in closed form."""
+        """Bytes of one forward and one backward in closed form."""
         numbers = (2 * self.num_features + 1) + 2 * self.num_features
         return cost.all_reduce(self.comm.size, numbers * torch.float64.itemsize)
 
@@ -98,10 +95,34 @@ def per_channel(vector: Tensor, like: Tensor) -> Tensor:
     return vector.to(like.dtype).view(1, -1, *[1] * (like.dim() - 2))
 
 
-def convert(model: nn.Module, comm: Comm) -> nn.Module:
-    """Replace every BatchNorm layer; parameters stay the same objects."""
-    if isinstance(model, _BatchNorm):
-        return SyncBatchNorm(model, comm)
-    for name, child in model.named_children():
-        setattr(model, name, convert(child, comm))
-    return model
+def convert(model: nn.Module, comm: Comm) -> tuple[nn.Module, Callable[[], None]]:
+    """The model with every BatchNorm layer replaced, and the function that puts the layers back.
+
+    Parameters and statistics stay the same objects. Only a model that is itself a BatchNorm layer is replaced.
+    """
+    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+    synchronized = {layer: SyncBatchNorm(layer, comm) for layer in layers}
+    exchange(model, synchronized)
+
+    def restore() -> None:
+        for layer, replacement in synchronized.items():
+            take_over(layer, replacement)
+        exchange(model, {replacement: layer for layer, replacement in synchronized.items()})
+
+    return synchronized.get(model, model), restore  # type: ignore[call-overload]
+
+
+def exchange(model: nn.Module, layers: Mapping[Any, nn.Module]) -> None:
+    """Replace these layers by others, wherever they occur in the model."""
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child in layers:
+                setattr(parent, name, layers[child])
+
+
+def take_over(layer: _BatchNorm, other: _BatchNorm) -> None:
+    """Share the other layer's parameter and statistics objects: the optimizer holds references to them."""
+    layer.weight, layer.bias = other.weight, other.bias
+    layer.running_mean, layer.running_var = other.running_mean, other.running_var
+    layer.num_batches_tracked = other.num_batches_tracked
+    layer.training = other.training

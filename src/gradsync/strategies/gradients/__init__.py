@@ -1,0 +1,1 @@
+"""Gradients packed into one message, and placeholders for those in flight."""
