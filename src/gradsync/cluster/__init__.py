@@ -1,1 +1,1 @@
-"""The emulated cluster: namespaces of this machine as nodes, with a shaped link and a share of the cores each."""
+"""The emulated cluster: network namespaces of this machine as nodes, each with a shaped link and a CPU share."""

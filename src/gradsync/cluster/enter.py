@@ -1,6 +1,6 @@
 """Run a command on a node: ``python -m gradsync.cluster.enter CLUSTER NODE COMMAND...``
 
-It becomes the command, inside the node's network, with its host name and its share of the cores.
+The process becomes the command, inside the node's network, with the node's host name and share of the cores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradsync.parent import end_with_parent
 
 
 def command(cluster: Cluster, *words: str) -> list[str]:
-    """What to start, from anywhere on this host. The words: a node, and the command that is to run on it."""
+    """The command to start, from anywhere on this host. ``words``: a node, and the command to run on it."""
     return [sys.executable, "-m", __name__, cluster.name, *words]
 
 
@@ -29,12 +29,12 @@ def enter(cluster: Cluster, node: str) -> None:
     namespaces.call("unshare", namespaces.HOST_NAME | namespaces.MOUNTS)
     socket.sethostname(node)
     namespaces.cover(Path("/etc/hosts"), spec.hosts_file(cluster.name))
-    namespaces.cover(Path("/etc/resolv.conf"), Path(os.devnull))  # looking a name up elsewhere would take ten seconds
+    namespaces.cover(Path("/etc/resolv.conf"), Path(os.devnull))  # a DNS query would fail only after ten seconds
     os.environ.update(environment())
 
 
 def environment() -> dict[str, str]:
-    """Which interface messages take, for all who ask."""
+    """The variables by which each library chooses the interface for messages."""
     return {
         "GLOO_SOCKET_IFNAME": INTERFACE,
         "NCCL_SOCKET_IFNAME": INTERFACE,
@@ -50,7 +50,7 @@ def main() -> None:
     name, node, *words = sys.argv[1:]
     try:
         privilege.ensure()
-        enter(spec.find(name), node)
+        enter(spec.find_cluster(name), node)
     except (InputError, OSError) as error:
         sys.exit(f"gradsync: {error}")
     try:

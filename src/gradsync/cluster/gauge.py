@@ -1,7 +1,7 @@
-"""Is the emulated cluster what was asked for? Rate and round trip between every two nodes, and each node's share.
+"""Is the emulated cluster what was asked for? Bandwidth and round trip of every two nodes, each node's CPU share.
 
-The two ends of a connection are threads of this process with a socket in either node: what is measured is the
-network, not how much of a core a node has.
+The two ends of a connection are threads of this process with a socket in each node: this measures the network, not
+how much of a core a node has.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gradsync.cluster.spec import Cluster
 from gradsync.errors import InputError
 
 RATE_SECONDS = 0.5
-SETTLE_SECONDS = 0.1  # the bucket is emptied and TCP has found its pace
+SETTLE_SECONDS = 0.1  # by then the token bucket is empty and the rate of TCP has settled
 BLOCK = 1 << 20
 PINGS = 50
 SHARE_SECONDS = 2.0
 PATIENCE = 10.0
 
-# Prints the share of a core this process got while it wanted all of one, from a moment all have agreed on.
+# Prints the share of a core this process got while it was spinning, from a start time all nodes have agreed on.
 SPIN = """
 import sys, time
 begin, seconds = float(sys.argv[1]), float(sys.argv[2])
@@ -51,7 +51,7 @@ class Pair:
 
 
 def measure_pairs(cluster: Cluster, tell: Callable[[str], None] = lambda _: None) -> list[Pair]:
-    """Every ordered pair, one after another."""
+    """Measure every ordered pair of nodes, one after another."""
     found = []
     for source, target in permutations(cluster.node_names, 2):
         tell(f"{source} → {target}")
@@ -63,7 +63,7 @@ def measure_pairs(cluster: Cluster, tell: Callable[[str], None] = lambda _: None
 
 
 def rate_into(cluster: Cluster, sources: Sequence[str], target: str) -> float:
-    """Bits a second that several nodes together get into one."""
+    """Bits a second that one node receives from several together."""
     with ExitStack() as stack:
         return transfer([stack.enter_context(connected(cluster, source, target)) for source in sources])
 
@@ -85,7 +85,7 @@ def connected(cluster: Cluster, source: str, target: str) -> Iterator[tuple[sock
 
 
 def ping(sender: socket.socket, receiver: socket.socket) -> float:
-    """Seconds there and back of one byte, the median of many."""
+    """The round-trip time of one byte in seconds, the median of many."""
 
     def answer() -> None:
         for _ in range(PINGS):

@@ -12,7 +12,7 @@ from gradsync.cluster.spec import PREFIX
 from gradsync.config import Shape
 from gradsync.errors import InputError
 
-PERIOD = 10_000  # microseconds in which a node gets its share of a core: short against a step
+PERIOD = 10_000  # of the CPU quota, in microseconds: short compared with a step
 WANTED_FOR = {"cpu": "--cpus", "memory": "--memory"}
 GONE_SECONDS = 5.0
 
@@ -35,7 +35,7 @@ class Controller:
 
 
 def controllers(mounts: str | None = None, own: str | None = None) -> dict[str, Controller]:
-    """What this host has mounted, from the texts of /proc/self/mountinfo and /proc/self/cgroup."""
+    """The controllers this host has mounted, from the texts of /proc/self/mountinfo and /proc/self/cgroup."""
     mounts = Path("/proc/self/mountinfo").read_text() if mounts is None else mounts
     own = Path("/proc/self/cgroup").read_text() if own is None else own
     own_group = {
@@ -49,7 +49,7 @@ def controllers(mounts: str | None = None, own: str | None = None) -> dict[str, 
         before, _, after = line.partition(" - ")
         folder, (kind, _, options) = Path(before.split()[4]), after.split(" ", 2)
         if kind == "cgroup2":
-            # At the top: a group with processes of its own, such as ours, cannot hand resources on.
+            # At the root: a group with processes of its own, such as ours, cannot pass controllers on to subgroups.
             with suppress(OSError):
                 for name in (folder / "cgroup.controllers").read_text().split():
                     found.setdefault(name, Controller(name, 2, folder))
@@ -67,13 +67,13 @@ def needed(asked: Shape) -> dict[str, float]:
 
 
 def choose(asked: Shape) -> list[Controller]:
-    """Those it takes; refused with a sentence where one is not there or may not be used, which is tried."""
+    """The controllers the shape needs. One that is missing, or that a trial shows may not be used, is refused."""
     there = controllers()
     for name in needed(asked):
         if name not in there:
             raise InputError(
                 f"{WANTED_FOR[name]} needs the cgroup controller '{name}', which is not mounted here "
-                f"(there are: {', '.join(sorted(there)) or 'none'}). HINT: leave {WANTED_FOR[name]} out."
+                f"(mounted: {', '.join(sorted(there)) or 'none'}). HINT: leave {WANTED_FOR[name]} out."
             )
     for name, amount in needed(asked).items():
         trial = there[name].parent / f"{PREFIX}trial-{os.getpid()}"
@@ -96,13 +96,14 @@ def create(controller: Controller, cluster_folder: Path, node: str, amount: floa
             (folder / name).write_text(text)
     except OSError as error:
         raise InputError(
-            f"{WANTED_FOR[controller.name]} cannot be had here: {error}. "
-            f"HINT: it needs a control group this user may write to; or leave {WANTED_FOR[controller.name]} out."
+            f"{WANTED_FOR[controller.name]} is not available here: {error}. "
+            "HINT: it needs a control group that this user may write to; "
+            f"otherwise leave {WANTED_FOR[controller.name]} out."
         ) from None
 
 
 def join(folders: list[Path], node: str) -> None:
-    """This process, and all it starts from now on."""
+    """Move this process, and all it starts from now on, into the groups of a node."""
     for folder in folders:
         (folder / node / "cgroup.procs").write_text("0")
 
@@ -114,7 +115,7 @@ def folders_in(folder: Path, prefix: str = "") -> list[Path]:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """Of all the nodes that have their groups in this folder."""
+    """The processes of all nodes that have their groups in this folder."""
     found: list[int] = []
     for place in folders_in(folder):
         with suppress(OSError):
@@ -123,7 +124,7 @@ def processes_in(folder: Path) -> list[int]:
 
 
 def remove(folder: Path) -> None:
-    """With the nodes in it. Their processes have been told to go; the kernel needs a moment to see that."""
+    """Remove a folder with the nodes in it. Their processes have ended; the kernel needs a moment to see that."""
     until = time.monotonic() + GONE_SECONDS
     for place in [*folders_in(folder), folder]:
         while place.exists():

@@ -1,4 +1,4 @@
-"""Make an emulated cluster, and take it away again without a trace, whatever has become of it."""
+"""Make an emulated cluster, and remove it without a trace, whatever state it is in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _numbers = count(1)
 
 
 def up(name: str, asked: Shape) -> Cluster:
-    """What cannot be had is refused before anything is made; what fails halfway is taken away again."""
+    """Create a cluster. What this host cannot provide is refused beforehand; what fails halfway is removed again."""
     chosen = check(asked)
     folders = {item.name: item.parent / f"{PREFIX}{name}" for item in chosen}
     with spec.locked():
@@ -48,7 +48,7 @@ def up(name: str, asked: Shape) -> Cluster:
 
 
 def check(asked: Shape) -> list[groups.Controller]:
-    """Refuse what this host cannot give. Tells which controllers it takes."""
+    """Refuse what this host cannot provide, and return the controllers that are needed."""
     asked.check_shape()
     if (asked.nodes or 0) > spec.MOST_NODES:
         raise InputError(f"--nodes is {asked.nodes}: an emulated cluster has at most {spec.MOST_NODES}.")
@@ -76,8 +76,8 @@ class NodeState:
     processes: int = 0
 
 
-def look(cluster: Cluster) -> list[NodeState]:
-    """What has become of its nodes."""
+def node_states(cluster: Cluster) -> list[NodeState]:
+    """The state of its nodes."""
     there = namespaces.existing(cluster.namespace(""))
     return [
         NodeState(
@@ -93,7 +93,7 @@ def look(cluster: Cluster) -> list[NodeState]:
 
 
 def down(cluster: Cluster) -> None:
-    """Its processes, namespaces with all that is in them, control groups, and the file that remembers it."""
+    """Remove its processes, namespaces with all that is in them, control groups, and the file that describes it."""
     end_processes(lambda: processes_of(cluster.namespaces, cluster.groups))
     for namespace in set(cluster.namespaces) & set(namespaces.existing(PREFIX)):
         namespaces.remove(namespace)
@@ -103,9 +103,9 @@ def down(cluster: Cluster) -> None:
 
 
 def down_named(name: str) -> None:
-    """Also where nothing is left but what carries its name."""
+    """Remove a cluster, even if all that is left of it is what carries its name."""
     try:
-        cluster = spec.find(name)
+        cluster = spec.find_cluster(name)
     except spec.Damaged:
         down_damaged(name)
     else:
@@ -113,7 +113,7 @@ def down_named(name: str) -> None:
 
 
 def down_damaged(name: str) -> None:
-    """By its name alone: how many nodes it had, and which control groups, nobody knows any more."""
+    """Remove a cluster by its name alone: its number of nodes and its control groups are not known any more."""
     part = re.compile(re.escape(f"{PREFIX}{name}") + r"-(switch|node[0-9]+)")  # lab's, and none of lab-2's
     places = [place for place in namespaces.existing(PREFIX) if part.fullmatch(place)]
     folders = {item.parent / f"{PREFIX}{name}" for item in groups.controllers().values()}
@@ -126,7 +126,7 @@ def down_damaged(name: str) -> None:
 
 
 def down_all() -> list[str]:
-    """Every cluster there is, and what is left of those nobody remembers. Returns what was taken away."""
+    """Remove every cluster, and what is left of those without a file. Returns the names of what was removed."""
     privilege.ensure()
     taken = spec.everyone()
     for cluster in taken:
@@ -146,14 +146,14 @@ def down_all() -> list[str]:
 
 
 def processes_of(places: Iterable[str], folders: Iterable[str]) -> set[int]:
-    """Everyone in these namespaces, or in groups in these folders: one may be in the one and not in the other."""
+    """Processes in these namespaces, or in groups in these folders: a process may be in one and not in the other."""
     found = {pid for place in places for pid in namespaces.processes_in(place)}
     found |= {pid for folder in folders for pid in groups.processes_in(Path(folder))}
     return {pid for pid in found if pid != os.getpid() and state(pid) not in (None, "Z")}
 
 
 def end_processes(remaining: Callable[[], set[int]]) -> None:
-    """Asked first, then killed."""
+    """End processes: with SIGTERM first, then with SIGKILL."""
     for number, patience in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GONE_SECONDS)):
         until = time.monotonic() + patience
         asked: set[int] = set()
@@ -169,10 +169,10 @@ def end_processes(remaining: Callable[[], set[int]]) -> None:
 
 @contextmanager
 def for_run(asked: Placement) -> Iterator[Cluster]:
-    """The named cluster, or one that is there for the block alone."""
+    """The named cluster, or one that exists only during the block."""
     if asked.cluster:
         privilege.ensure()
-        yield spec.find(asked.cluster)
+        yield spec.find_cluster(asked.cluster)
         return
     remove_abandoned()
     cluster = up(f"{FOR_ONE_RUN}{os.getpid()}-{next(_numbers)}", asked)
@@ -184,9 +184,9 @@ def for_run(asked: Placement) -> Iterator[Cluster]:
 
 
 def remove_abandoned() -> None:
-    """Clusters made for runs whose command was killed outright."""
+    """Remove clusters made for runs whose command was killed outright."""
     for name in spec.names():
         owner = name.removeprefix(FOR_ONE_RUN).split("-")[0]
         if name.startswith(FOR_ONE_RUN) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            with suppress(InputError):  # another command is about to do the same
+            with suppress(InputError):  # another command is doing the same
                 down_named(name)

@@ -1,4 +1,4 @@
-"""Network namespaces: go into one, and see who is in it. ctypes, as Python has no setns before 3.12."""
+"""Network namespaces: enter one, and find the processes in it. Uses ctypes, as Python has no setns before 3.12."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> None:
-    """A function of the C library that returns 0, or fails with an OSError."""
+    """Call a function of the C library that returns 0; anything else is raised as an OSError."""
     if getattr(_LIBC, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -35,7 +35,7 @@ def enter(path: Path, kind: int) -> None:
 
 
 def create(name: str) -> None:
-    """A network namespace that stays when nobody is in it: bound to a file, where iproute2 finds it too."""
+    """Create a network namespace that persists without processes: bound to a file, where iproute2 finds it too."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     share_folder()
     path = FOLDER / name
@@ -44,14 +44,14 @@ def create(name: str) -> None:
         call("unshare", NETWORK)
         try:
             call("mount", b"/proc/thread-self/ns/net", os.fsencode(path), None, BIND, None)
-            with suppress(OSError):  # a kernel without it
-                Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")  # it would talk, and be counted
+            with suppress(OSError):  # a kernel without IPv6
+                Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")  # its own traffic would be counted
         finally:
             call("setns", home.fileno(), NETWORK)
 
 
 def share_folder() -> None:
-    """So that a namespace that is removed goes from the mounts of all processes, not only from ours."""
+    """Share the mounts, so that a removed namespace disappears from the mounts of all processes, not only ours."""
     place = os.fsencode(FOLDER.resolve())
     try:
         call("mount", b"", place, b"none", SHARED | RECURSIVE, None)
@@ -61,7 +61,7 @@ def share_folder() -> None:
 
 
 def remove(name: str) -> None:
-    """With every interface in it."""
+    """Remove a namespace with every interface in it."""
     with suppress(OSError):  # made halfway: nothing is bound to it
         call("umount2", os.fsencode(FOLDER / name), DETACH)
     (FOLDER / name).unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def remove(name: str) -> None:
 
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """For the block, this thread alone. Sockets opened in it stay there."""
+    """This thread alone is in the namespace during the block. Sockets opened in it stay there."""
     with open("/proc/thread-self/ns/net", "rb") as home:
         enter(FOLDER / namespace, NETWORK)
         try:
@@ -79,8 +79,8 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 def cover(path: Path, by: Path) -> None:
-    """In the mount namespace this process has for itself, one file instead of another."""
-    call("mount", b"none", b"/", None, RECURSIVE | SLAVE, None)  # what ends outside must end in here too
+    """Put one file in place of another, in the private mount namespace of this process."""
+    call("mount", b"none", b"/", None, RECURSIVE | SLAVE, None)  # what is unmounted outside must go here too
     if path.exists():
         call("mount", os.fsencode(by), os.fsencode(path.resolve()), None, BIND, None)
 
@@ -95,14 +95,14 @@ def existing(prefix: str) -> list[str]:
 
 
 def processes_in(namespace: str) -> list[int]:
-    """Everyone whose network this is."""
+    """The processes that are in this network namespace."""
     try:
         wanted = (FOLDER / namespace).stat()
     except FileNotFoundError:
         return []
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # gone meanwhile, or not ours to look at
+        with suppress(OSError):  # it has ended in the meantime, or we may not look at it
             theirs = (process / "ns" / "net").stat()
             if (theirs.st_dev, theirs.st_ino) == (wanted.st_dev, wanted.st_ino):
                 found.append(int(process.name))

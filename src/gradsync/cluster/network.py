@@ -1,7 +1,7 @@
-"""The wires: a bridge in a namespace of its own, and for each node a namespace with one shaped link to it.
+"""The network: a bridge in a namespace of its own, and for each node a namespace with one shaped link to it.
 
-Both ends of a link are shaped, as by a switch: what a node sends at its own end, what all others together send to it
-at the bridge's. Nothing is made in the host's own network.
+Both ends of a link are shaped, as by a switch: what a node sends at its own end, and what all others together send
+to it at the bridge's end. Nothing is created in the host's own network.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gradsync.errors import InputError
 BRIDGE = "switch"
 MTU = 9000  # jumbo frames, as between the machines of a cluster: 99 % of what travels is payload
 HANDLE = 0x10000
-BURST_SECONDS, SMALLEST_BURST = 0.001, 96 * 1024  # what may pass at once; below 64 KiB it would cut packets up
+BURST_SECONDS, SMALLEST_BURST = 0.001, 96 * 1024  # the burst of the token bucket; below 64 KiB it would split packets
 QUEUE_SECONDS = 0.1  # what waits longer is dropped, and TCP slows down
 
 
 @contextmanager
 def netlink(namespace: str) -> Iterator[Any]:
-    """Talk to the kernel about one namespace."""
+    """A netlink connection to one namespace."""
     from pyroute2 import IPRoute
 
     with namespaces.inside(namespace):  # not IPRoute(netns=...): its helper process gives up on a busy machine
@@ -63,7 +63,7 @@ def create_node(cluster: Cluster, node: str) -> None:
 
 
 def shape(cluster: Cluster, node: str, bits: float | None, delay: float | None = None) -> None:
-    """What the link of a node carries from now on, in each direction; the delay is on what the node sends."""
+    """Set what a node's link carries from now on, in each direction; the delay applies to what the node sends."""
     ends = [(cluster.namespace(node), INTERFACE), (cluster.namespace("switch"), cluster.port(node))]
     for namespace, interface in ends:
         with netlink(namespace) as route:
@@ -78,7 +78,7 @@ def shape(cluster: Cluster, node: str, bits: float | None, delay: float | None =
 
 
 def bucket(bits: float) -> dict[str, int]:
-    """The token bucket for this many bits a second, as netlink wants it."""
+    """The token bucket for this many bits a second, as netlink expects it."""
     rate = round(bits / 8)
     burst = max(round(rate * BURST_SECONDS), SMALLEST_BURST)
     return {"rate": rate, "burst": burst, "limit": round(rate * QUEUE_SECONDS) + burst}
@@ -91,7 +91,7 @@ def remove_shape(route: Any, interface: int) -> None:
 
 
 def set_attached(cluster: Cluster, node: str, attached: bool) -> None:
-    """Pull a node's cable out of the switch, or put it back. The node itself is not told."""
+    """Pull a node's cable out of the switch, or put it back. The node itself is not notified."""
     with netlink(cluster.namespace("switch")) as switch:
         master = index(switch, BRIDGE) if attached else 0
         switch.link("set", index=index(switch, cluster.port(node)), master=master)
@@ -106,13 +106,13 @@ def is_attached(cluster: Cluster, node: str) -> bool:
 def refuse_cut_nodes(cluster: Cluster) -> None:
     if cut := [node for node in cluster.node_names if not is_attached(cluster, node)]:
         raise InputError(
-            f"{', '.join(cut)} of {cluster.name} cannot be reached: its cable is out. "
+            f"{', '.join(cut)} of {cluster.name} cannot be reached: its link is cut. "
             f"HINT: gradsync cluster heal {cluster.name} {cut[0]}."
         )
 
 
 def refuse_missing_netem(namespace: str) -> None:
-    """Try it on a loopback that nobody uses."""
+    """Refuse a latency where the kernel has no netem, which is tested on an unused loopback interface."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     with netlink(namespace) as route:

@@ -27,7 +27,7 @@ REFUSED = (
 
 
 def has_all(status: str | None = None) -> bool:
-    """From the text of /proc/self/status."""
+    """Whether this process has both capabilities, from the text of /proc/self/status."""
     status = Path("/proc/self/status").read_text() if status is None else status
     line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
     capabilities = int(line.split()[1], 16)
@@ -35,7 +35,7 @@ def has_all(status: str | None = None) -> bool:
 
 
 def ensure() -> None:
-    """Privileged from here on, or a sentence. Must be called while the process has one thread."""
+    """Become privileged, or raise an error that says why not. Must be called while the process has one thread."""
     if sys.platform != "linux":
         raise InputError("an emulated cluster needs Linux: it is made of the kernel's network namespaces.")
     if has_all():
@@ -53,7 +53,7 @@ def keeper_file() -> Path:
 
 
 def running_keeper() -> int | None:
-    """Its process id, if it is still that process: ids are used again."""
+    """The process id of the keeper, if it is still that process: ids are reused."""
     with suppress(OSError, ValueError):
         if keeper_file().stat().st_uid != os.getuid():
             return None
@@ -82,7 +82,7 @@ def start_keeper() -> int:
 
 
 def become_root_of_own_namespace() -> None:
-    """With a /run of its own, where namespaces are kept, and a network one may come back to from a node's."""
+    """Create it with a /run of its own, where namespaces are kept, and a network to return to from a node's."""
     user, group = os.getuid(), os.getgid()
     namespaces.call("unshare", namespaces.USER | namespaces.MOUNTS | namespaces.NETWORK)
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -13,9 +12,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
+from filelock import FileLock
+
 from gradsync.config import Placement, Shape
+from gradsync.config.values import counted, flag
 from gradsync.errors import InputError, unknown
-from gradsync.values import counted, flag
 
 PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
@@ -23,16 +24,16 @@ NETWORKS = 256
 DEFAULT_NODES, MOST_NODES = 2, 250
 INTERFACE = "eth0"  # in every node
 
-Place = TypeVar("Place", bound=Placement)
+Placed = TypeVar("Placed", bound=Placement)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What ``up`` was told, and which of the private networks the cluster has."""
+    """What ``up`` was asked for, and which of the private networks the cluster uses."""
 
     name: str
     shape: Shape
-    """With its number of nodes."""
+    """The shape asked for, with its number of nodes."""
 
     network: int
     groups: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class Cluster:
         return [self.namespace("switch"), *map(self.namespace, self.node_names)]
 
     def namespace(self, part: str) -> str:
-        """Of a node, or of the switch."""
+        """The namespace of a node, or of the switch."""
         return f"{PREFIX}{self.name}-{part}"
 
     def number(self, node: str) -> int:
@@ -77,16 +78,17 @@ class Cluster:
 
 
 class Damaged(InputError):
-    """There is a file of a cluster, and it does not tell what the cluster is like."""
+    """The file of a cluster cannot be read, or does not describe a cluster."""
 
 
 def make(name: str, asked: Shape) -> Cluster:
-    """A cluster that is not there yet, with a network no other one has."""
+    """A new cluster, with a network that no other one uses."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
-        raise InputError(f"{name!r} cannot name a cluster: use up to 32 small letters, digits and dashes.")
+        raise InputError(f"{name!r} cannot name a cluster: use up to 32 lowercase letters, digits and dashes.")
     if name in names():
         raise InputError(
-            f"there is a cluster {name} already ({find(name)}). HINT: gradsync cluster down {name}, or another name."
+            f"there is a cluster {name} already ({find_cluster(name)}). "
+            f"HINT: gradsync cluster down {name}, or another name."
         )
     taken = {other.network for other in everyone()}
     network = next((number for number in range(NETWORKS) if number not in taken), None)
@@ -104,15 +106,14 @@ def file_of(name: str) -> Path:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One command at a time chooses a name and a network."""
+    """A lock: one command at a time chooses a name and a network."""
     STATE.mkdir(exist_ok=True, parents=True)
-    with open(STATE / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with FileLock(STATE / ".lock"):
         yield
 
 
 def remember(cluster: Cluster) -> None:
-    """In one piece, and only if the name is free."""
+    """Write the file atomically, and only if the name is free."""
     draft = STATE / f".{cluster.name}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(cluster)))
     try:
@@ -124,7 +125,7 @@ def remember(cluster: Cluster) -> None:
 
 
 def write_hosts(cluster: Cluster) -> None:
-    """Names for the addresses, for processes on the nodes; where others are asked, nobody answers."""
+    """The /etc/hosts of the nodes: names for their addresses. Name servers are not reachable from there."""
     lines = ["127.0.0.1 localhost", *(f"{cluster.address(node)} {node}" for node in cluster.node_names)]
     hosts_file(cluster.name).write_text("\n".join(lines) + "\n")
 
@@ -137,7 +138,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in STATE.glob("*.json"))
 
 
-def find(name: str) -> Cluster:
+def find_cluster(name: str) -> Cluster:
     if name not in names():
         raise unknown("cluster", name, names(), f"Make it with: gradsync cluster up {name} --nodes 4.")
     try:
@@ -158,19 +159,19 @@ def remembered(name: str) -> Cluster:
     shape, groups = Shape(**values["shape"]), tuple(values["groups"])
     network, nodes = values["network"], shape.nodes
     if values["name"] != name or set(values) != {item.name for item in fields(Cluster)}:
-        raise ValueError("it is about something else")
+        raise ValueError("it is the file of another cluster")
     if type(network) is not int or not 0 <= network < NETWORKS or not nodes or nodes > MOST_NODES:
-        raise ValueError("its network or its number of nodes cannot be")
+        raise ValueError("its network or its number of nodes is impossible")
     if not all(isinstance(folder, str) and Path(folder).name == f"{PREFIX}{name}" for folder in groups):
-        raise ValueError("its control groups are not of this name")
+        raise ValueError("its control groups do not carry its name")
     return Cluster(name, shape, network, groups)
 
 
-def filled(config: Place) -> Place:
-    """With what the named cluster is like, so that the record is complete. Refuses what contradicts it."""
+def filled(config: Placed) -> Placed:
+    """The settings with the shape of the named cluster, for the record; contradictions are refused."""
     if not config.cluster:
         return config
-    cluster = find(config.cluster)
+    cluster = find_cluster(config.cluster)
     for item in fields(Shape):
         asked, there = getattr(config, item.name), getattr(cluster.shape, item.name)
         if asked not in (None, there):
@@ -182,11 +183,11 @@ def filled(config: Place) -> Place:
 
 
 def everyone() -> list[Cluster]:
-    """All that this version can read, without those that go while one looks."""
+    """All clusters that this version can read, without those removed meanwhile."""
     found = []
     for name in names():
         with suppress(InputError):
-            found.append(find(name))
+            found.append(find_cluster(name))
     return found
 
 
@@ -195,7 +196,7 @@ def damaged() -> dict[str, str]:
     found = {}
     for name in names():
         try:
-            find(name)
+            find_cluster(name)
         except Damaged as error:
             found[name] = str(error)
         except InputError:  # gone while we looked
@@ -205,6 +206,6 @@ def damaged() -> dict[str, str]:
 
 def forget(name: str) -> None:
     for path in (hosts_file(name), file_of(name)):
-        if path.is_dir() and not path.is_symlink():  # whoever has put it there: the name must become free
+        if path.is_dir() and not path.is_symlink():  # no matter who has put it there: the name must become free
             shutil.rmtree(path)
         path.unlink(missing_ok=True)

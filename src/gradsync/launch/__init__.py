@@ -1,4 +1,4 @@
-"""From a config to a finished run folder: start the ranks, wait, write summary.json, whatever happens."""
+"""From resolved settings to a finished run folder: start the ranks, wait, write summary.json, whatever happens."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gradsync.cluster import spec
-from gradsync.config import Placement, RunConfig
+from gradsync.config import Placement, Resolved
 from gradsync.errors import InputError, signal_name
-from gradsync.launch import local, mpi, slurm, torchrun
+from gradsync.launch import local, torchrun
 from gradsync.launch.finish import began, finish, write_summary
+from gradsync.launch.mpi import mpiexec
 from gradsync.launch.outcome import Outcome, kills_for_memory
 from gradsync.launch.processes import WORKER
+from gradsync.launch.slurm import job
 from gradsync.parent import signals_held, stops_raised
-from gradsync.record import Run, create_folder, rank_files, write_json
+from gradsync.record import Run, create_folder, rank_files, write_settings
 
 Watch = Callable[..., AbstractContextManager[Any]]
 
@@ -31,24 +32,23 @@ def unwatched(*_: Path) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def run(config: RunConfig, watch: Watch = unwatched) -> Run:
-    """One run. It fails in its record, not here: the caller looks at the status.
+def run(config: Resolved, watch: Watch = unwatched) -> Run:
+    """Make one run. A failure is recorded in the run, not raised: the caller looks at the status.
 
-    ``watch`` is entered with the folder while the ranks are at work, to show how far they are.
+    ``watch`` is entered with the folder while the ranks run, to show their progress.
     """
     return run_in_turn([config], watch)[0]
 
 
-def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[Run]:
-    """One run after another. Those that can have the same processes get them: starting takes seconds.
+def run_in_turn(configs: Sequence[Resolved], watch: Watch = unwatched) -> list[Run]:
+    """Make one run after another. Runs that can share processes do so, as starting them takes seconds.
 
-    The runs after one that fails get new processes; after an interruption there are none.
+    The runs after a failed one get new processes; after an interruption, no further run is started.
     """
-    configs = [spec.filled(config) for config in configs]
     folders = [new_folder(config) for config in configs]
     runs: list[Run] = []
     while len(runs) < len(configs):
-        _, group = next(groupby(configs[len(runs) :], lambda config: start_of(config.resolved())))
+        _, group = next(groupby(configs[len(runs) :], start_of))
         these = slice(len(runs), len(runs) + len(list(group)))
         for folder in folders[these]:
             forget(folder)
@@ -58,15 +58,15 @@ def run_in_turn(configs: Sequence[RunConfig], watch: Watch = unwatched) -> list[
     return runs
 
 
-def new_folder(config: RunConfig) -> Path:
-    """A run folder with the config in it, ready for the ranks."""
-    folder = create_folder(Path(config.out), folder_name(config.resolved()))
-    write_json(folder / "config.json", config.to_dict())
+def new_folder(config: Resolved) -> Path:
+    """A run folder with the settings in it, ready for the ranks."""
+    folder = create_folder(Path(config.out), folder_name(config))
+    write_settings(folder, config)
     return folder
 
 
-def start_of(config: RunConfig) -> tuple[Any, ...]:
-    """Two runs for which this is the same can be made by the same processes."""
+def start_of(config: Resolved) -> tuple[Any, ...]:
+    """What the start depends on: two runs for which it is equal can share processes."""
     here = (launcher(config), config.processes, config.mpiexec)
     if config.launcher == "local" and not config.is_emulated:
         return here
@@ -74,43 +74,42 @@ def start_of(config: RunConfig) -> tuple[Any, ...]:
     return (*here, *config.places, config.inject, config.transport, config.threads, *placement)
 
 
-Launch = Callable[[RunConfig, Sequence[Path], str], Outcome]
-"""Start every rank of a resolved config with these run folders and this program, and wait for their end."""
+Launch = Callable[[Resolved, Sequence[Path], str], Outcome]
+"""Start every rank with these run folders and this program, and wait until all have ended."""
 
 
-def launcher(config: RunConfig) -> Launch:
+def launcher(config: Resolved) -> Launch:
     return engine(config).launch
 
 
-def engine(config: RunConfig) -> ModuleType:
-    """It has a ``launch``, and a ``text`` if what it does can be done by hand."""
+def engine(config: Resolved) -> ModuleType:
+    """The module that starts the run: it has a ``launch``, and a ``text`` if it can also be started by hand."""
     if config.launcher == "slurm":
-        return slurm
+        return job
     if config.launcher == "mpi":
-        return mpi
+        return mpiexec
     return torchrun if config.hosts else local
 
 
-def printed(config: RunConfig) -> str:
-    """What starts the run, to be used by hand; its folder is there and waits."""
-    resolved = config.resolved()
-    text = getattr(engine(resolved), "text", None)
-    if text is None or resolved.is_emulated:
+def printed(config: Resolved) -> str:
+    """The commands or the script that start the run by hand; its folder is created here."""
+    text = getattr(engine(config), "text", None)
+    if text is None or config.is_emulated:
         raise InputError(
-            "--print shows what to give to another program on a real cluster to start a run. "
+            "--print shows the commands or the script that start a run on a real cluster. "
             "HINT: leave out --print, or say where: --hosts a,b or --launcher slurm."
         )
-    return text(resolved, new_folder(config), WORKER)
+    return text(config, new_folder(config), WORKER)
 
 
 def forget(folder: Path) -> None:
-    """What ranks have written that went on to this run while another one was failing in the run before."""
+    """Remove what some ranks have already written for this run while another one failed in the run before."""
     for path in [*rank_files(folder).values(), *folder.glob("logs/*")]:
         path.unlink()
 
 
-def start(config: RunConfig, folders: Sequence[Path], program: str, watch: Watch) -> Outcome:
-    """Start the ranks of a resolved config and wait for their end; whatever happens is in the outcome."""
+def start(config: Resolved, folders: Sequence[Path], program: str, watch: Watch) -> Outcome:
+    """Start the ranks and wait until they have ended; whatever happens, the outcome describes it."""
     killed_before = kills_for_memory()
     try:
         with stops_raised(), watch(*folders):
@@ -122,14 +121,13 @@ def start(config: RunConfig, folders: Sequence[Path], program: str, watch: Watch
         return Outcome(failure=error)
 
 
-def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], watch: Watch) -> list[Run]:
-    """One start of the processes: the runs that were completed, and the one that failed."""
-    resolved = [config.resolved() for config in configs]
+def run_until_failure(configs: Sequence[Resolved], folders: Sequence[Path], watch: Watch) -> list[Run]:
+    """Start the processes once; return the runs that completed and, if one failed, that one."""
     begin = time.time()
-    outcome = start(resolved[0], folders, WORKER, watch)
+    outcome = start(configs[0], folders, WORKER, watch)
     ended = time.time()
-    if resolved[0].launcher == "slurm":
-        begin = began(folders[0], begin)  # it may have waited in the queue for hours
+    if configs[0].launcher == "slurm":
+        begin = began(folders[0], begin)  # the job may have waited in the queue for hours
     runs = []
     with signals_held():
         for config, folder in zip(configs, folders, strict=True):
@@ -142,7 +140,7 @@ def run_until_failure(configs: Sequence[RunConfig], folders: Sequence[Path], wat
     return runs
 
 
-def folder_name(config: RunConfig) -> str:
+def folder_name(config: Resolved) -> str:
     model, strategy = (
         re.sub(r"[^A-Za-z0-9]+", "-", str(name)).strip("-") for name in (config.model, config.strategy)
     )

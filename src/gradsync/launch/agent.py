@@ -1,6 +1,8 @@
 """torchrun on one host of a run: ``python -m gradsync.launch.agent``, with torchrun's own options and program.
 
-1. Where it is the first of the hosts, its store listens only at the address where they meet, not on every interface.
+It differs from plain torchrun in two points:
+
+1. On the first host, its store listens only at the rendezvous address, not on every interface.
    torchrun's static rendezvous, which unpickles nothing, then finds that store at its port and uses it.
 2. The folder torchrun makes for its logs is removed when it ends.
 """
@@ -13,8 +15,8 @@ import tempfile
 from collections.abc import Sequence
 
 from gradsync.parent import end_with_parent
-from gradsync.store import bound_store
-from gradsync.world import meeting_address
+from gradsync.rank.store import bound_store
+from gradsync.rank.world import meeting_address
 
 
 def main(argv: Sequence[str] = tuple(sys.argv[1:])) -> None:

@@ -7,45 +7,45 @@ from dataclasses import replace
 from errno import ENOENT
 from pathlib import Path
 
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
+from gradsync.config.values import counted
+from gradsync.config.window import parse_window
 from gradsync.errors import InputError
-from gradsync.launch import slurm_end
 from gradsync.launch.outcome import Outcome, all_recorded, explain, lost_ranks
+from gradsync.launch.slurm import end as slurm_end
+from gradsync.ledger.summary import summarize
 from gradsync.record import (
-    Row,
+    RankRecord,
     Run,
-    is_probe,
     model_file,
     rank_files,
     read_run,
+    records_until_damage,
     rows_so_far,
-    rows_until_damage,
     write_json,
 )
-from gradsync.summary import LAST, first, of_kind, summarize
-from gradsync.values import counted
 
 
 class Killed(Exception):
-    """So it seems: a rank has left no last word."""
+    """The run seems unfinished: the record of a rank has no end."""
 
 
 def finish(folder: Path, anyway: bool = False) -> Run:
-    """For a run that somebody else has started. ``anyway``: also if ranks have not ended, as they were killed."""
+    """Finish a run that this command has not started. ``anyway``: even if killed ranks recorded no end."""
     run = read_run(folder)
     if run.summary:
         raise InputError(f"{run.name} has been finished already: see it with gradsync show {run.name}.")
-    if is_probe(folder):
+    if not isinstance(run, Run):
         raise InputError(f"{run.name} is a collective benchmark: it writes its own summary.")
-    config = RunConfig(**run.config)
-    everyone, damage = rows_until_damage(folder, config.resolved().processes, stamps_until=0)
+    config = run.resolved
+    everyone, damage = records_until_damage(folder, config.processes, stamps_until=0)
     if damage and not anyway:
         raise InputError(f"{damage}. HINT: add --anyway to write the summary of what can be read before that.")
-    missing = [rank for rank, rows in enumerate(everyone) if not rows]
+    missing = [rank for rank, record in enumerate(everyone) if record.is_empty]
     if missing and not anyway:
         raise InputError(
-            f"{run.name} has no record of {rank_names(missing)}: the run needs {len(everyone)}. "
-            "HINT: start it, or wait until it has ended; if it never came so far, add --anyway."
+            f"{run.name} has no record of {rank_names(missing)}: the run has {counted(len(everyone), 'rank')}. "
+            "HINT: start it, or wait until it has ended; if it never got that far, add --anyway."
         )
     ended = max((path.stat().st_mtime for path in rank_files(folder).values()), default=0.0)
     outcome = slurm_end.told(folder) or (Outcome(failure=damage) if damage else told_by_ranks(everyone, anyway))
@@ -53,14 +53,15 @@ def finish(folder: Path, anyway: bool = False) -> Run:
 
 
 def began(folder: Path, otherwise: float) -> float:
-    """When the first process of the run started, by their own records."""
-    starts = (next(rows_so_far(path), {}) for path in rank_files(folder).values())
+    """When the first process of the run started, according to the ranks' own records."""
+    firsts = (next(rows_so_far(path), None) for path in rank_files(folder).values())
+    starts = [row for row in firsts if row is not None and row["kind"] == "start"]
     return min((row["began"] for row in starts if "began" in row), default=otherwise)
 
 
-def told_by_ranks(everyone: list[list[Row]], anyway: bool) -> Outcome:
-    failed = [rank for rank, rows in enumerate(everyone) if first(rows, "error")]
-    silent = [rank for rank, rows in enumerate(everyone) if not (first(rows, "end") or first(rows, "error"))]
+def told_by_ranks(everyone: Sequence[RankRecord], anyway: bool) -> Outcome:
+    failed = [rank for rank, record in enumerate(everyone) if record.error]
+    silent = [rank for rank, record in enumerate(everyone) if not (record.end or record.error)]
     if failed or not silent:
         return Outcome(exit_codes=dict.fromkeys(failed, 1))
     if not anyway:
@@ -68,7 +69,7 @@ def told_by_ranks(everyone: list[list[Row]], anyway: bool) -> Outcome:
             f"there is no end yet in the record of {rank_names(silent)}. HINT: wait until the run has ended; "
             "if it was killed, add --anyway."
         )
-    steps = max(len(of_kind(rows, "step")) for rows in everyone)
+    steps = max(len(record.steps) for record in everyone)
     return Outcome(failure=Killed(f"no end in the record of {rank_names(silent)} after {counted(steps, 'step')}"))
 
 
@@ -77,28 +78,30 @@ def rank_names(ranks: Sequence[int]) -> str:
 
 
 def write_summary(
-    config: RunConfig, folder: Path, outcome: Outcome, begin: float, ended: float, others_to_come: bool = False
+    config: Resolved, folder: Path, outcome: Outcome, begin: float, ended: float, others_to_come: bool = False
 ) -> tuple[Run, float]:
-    """summary.json from what the ranks have written and how they ended; also tells when that was."""
+    """Write summary.json from what the ranks have written and how they ended; also return the time of the end."""
     if not folder.is_dir():
-        raise FileNotFoundError(ENOENT, "the run folder is gone: it was deleted while the run went on", str(folder))
-    resolved = config.resolved()
-    everyone, damage = rows_until_damage(folder, resolved.processes, stamps_until=LAST)
+        raise FileNotFoundError(ENOENT, "the run folder is gone: it was deleted during the run", str(folder))
+    everyone, damage = records_until_damage(folder, config.processes, parse_window(config.window).last)
     if damage and not (outcome.exit_codes or outcome.failure):
         outcome = replace(outcome, failure=damage)
-    ends = {n: row["time"] for n, rows in enumerate(everyone) for row in rows if row["kind"] == "end"}
+    ends = [record.end["time"] for record in everyone if record.end]
     completed = all_recorded(outcome, everyone) and (others_to_come or outcome.signal is None)
-    end = max(ends.values()) if completed else ended
+    end = max(ends) if completed else ended
     reason = None if completed else explain(outcome, everyone, folder)
-    summary = summarize(resolved, everyone, reason, end - begin, lost_ranks(outcome, everyone))
+    summary = summarize(config, everyone, reason, end - begin, lost_ranks(outcome, everyone))
     keep_newest_model(folder, everyone)
-    write_json(folder / "summary.json", summary)
-    return Run(folder, config.to_dict(), summary), end
+    write_json(folder / "summary.json", summary.to_dict())
+    return Run(folder, config.asked, summary), end
 
 
-def keep_newest_model(folder: Path, ranks: Sequence[Sequence[Row]]) -> None:
-    """Workers of a server each leave the model they had; the run's is that of the one that saw the most updates."""
-    seen = {rank: max((row.get("update", 0) for row in rows), default=0) for rank, rows in enumerate(ranks)}
+def keep_newest_model(folder: Path, ranks: Sequence[RankRecord]) -> None:
+    """Each worker of a server saves its model; the run keeps that of the worker that saw the most updates."""
+    seen = {
+        rank: max((row.get("update", 0) for row in (*record.steps, *record.tests)), default=0)
+        for rank, record in enumerate(ranks)
+    }
     left = [rank for rank in sorted(seen, key=lambda rank: -seen[rank]) if model_file(folder, rank).exists()]
     for number, rank in enumerate(left):
         if number == 0:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsync.cluster import namespaces
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import (
     POLL_SECONDS,
@@ -33,20 +33,20 @@ from gradsync.launch.processes import (
 )
 from gradsync.launch.reach import Emulated, emulated
 from gradsync.parent import signals_held
+from gradsync.rank.store import LOOPBACK, bound_store
 from gradsync.record import log_file
-from gradsync.store import LOOPBACK, bound_store
 
-LAST_WORDS_SECONDS = 1.0  # for the others to write down what they make of a lost one
-LAST_WORDS_BETWEEN_NODES = 5.0  # where they learn it from a network
+LAST_WORDS_SECONDS = 1.0  # for the other ranks to record the error they get when one is lost
+LAST_WORDS_BETWEEN_NODES = 5.0  # where they notice it over the network
 
 Running = dict[int, "subprocess.Popen[bytes]"]
 
 
-def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
-    """Start every rank by itself and wait."""
+def launch(config: Resolved, folders: Sequence[Path], program: str = WORKER) -> Outcome:
+    """Start every rank as a process of its own and wait."""
     with emulated(config) if config.is_emulated else nullcontext() as nodes:
-        store = meeting_point(nodes)  # here: it must outlive every rank
-        spare = config.spare_workers if len(folders) == 1 else 0  # a run to come needs them all
+        store = meeting_point(nodes)  # in this process, as it must outlive every rank
+        spare = config.spare_workers if len(folders) == 1 else 0  # the next run needs them all
         running: Running = {}
         (folders[0] / "logs").mkdir(exist_ok=True)
         try:
@@ -59,7 +59,7 @@ def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) ->
 
 
 def meeting_point(nodes: Emulated | None) -> Any:
-    """The store through which ranks find each other, where all of them reach it: at the switch, between nodes."""
+    """The rendezvous store, where all ranks can reach it: at the switch if the nodes are emulated."""
     if nodes is None:
         return bound_store(LOOPBACK)
     with namespaces.inside(nodes.cluster.namespace("switch")):
@@ -67,18 +67,18 @@ def meeting_point(nodes: Emulated | None) -> Any:
 
 
 def start_rank(
-    nodes: Emulated | None, config: RunConfig, rank: int, program: str, folders: Sequence[Path], store: Any
+    nodes: Emulated | None, config: Resolved, rank: int, program: str, folders: Sequence[Path], store: Any
 ) -> subprocess.Popen[bytes]:
-    """``nodes``: None for processes that need no node of their own."""
+    """``nodes``: None if the run has no emulated nodes."""
     places, words = config.places, rank_words(sys.executable, program, folders)
     own = {
         "RANK": str(rank),
         "WORLD_SIZE": str(config.processes),
-        "LOCAL_RANK": str(places[:rank].count(places[rank])),  # which of the ranks on its node it is
+        "LOCAL_RANK": str(places[:rank].count(places[rank])),  # its index among the ranks on its node
         "LOCAL_WORLD_SIZE": str(places.count(places[rank])),
         "MASTER_ADDR": store.host,
         "MASTER_PORT": str(store.port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # torch's name for: the store is there, rank 0 need not make one
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # tells torch that the store exists already
     }
     out, err = (log_file(folders[0], rank, stream) for stream in ("out", "err"))
     with open(out, "ab") as output, open(err, "ab") as errors:
@@ -91,8 +91,8 @@ def start_rank(
         )
 
 
-def watch(running: Running, config: RunConfig, folder: Path, spare: int) -> Outcome:
-    """Until all have ended, or until a server is lost, or more workers than the run can spare."""
+def watch(running: Running, config: Resolved, folder: Path, spare: int) -> Outcome:
+    """Wait until all ranks have ended, a server is lost, or more workers are lost than the run can spare."""
     lost: dict[int, int] = {}
     stopped = StoppedRanks(config.timeout)
     while running:
@@ -108,13 +108,13 @@ def watch(running: Running, config: RunConfig, folder: Path, spare: int) -> Outc
 
 
 def failed(running: Running) -> dict[int, int]:
-    """rank -> exit code of those that have failed since the last look. Whoever has ended is not running any more."""
+    """rank -> exit code of those that have failed since the last look. All that have ended leave ``running``."""
     ended = [rank for rank, process in running.items() if has_ended(process)]
     return {rank: code for rank in ended if (code := end_group(running.pop(rank)))}
 
 
-def last_failures(running: Running, config: RunConfig) -> dict[int, int]:
-    """Those of the others, which get a moment to see that one is lost and write it down."""
+def last_failures(running: Running, config: Resolved) -> dict[int, int]:
+    """The failures of the other ranks, which get a moment to notice that one is lost and record it."""
     found: dict[int, int] = {}
     until = time.monotonic() + (LAST_WORDS_BETWEEN_NODES if config.is_emulated else LAST_WORDS_SECONDS)
     while running and time.monotonic() < until:
@@ -123,6 +123,6 @@ def last_failures(running: Running, config: RunConfig) -> dict[int, int]:
     return found
 
 
-def begun(config: RunConfig, folder: Path) -> bool:
-    """Whether every rank has found the others. Until then they would wait in vain for one that is lost."""
+def begun(config: Resolved, folder: Path) -> bool:
+    """Whether every rank has found the others. Until then, they would wait in vain for a lost one."""
     return len(starts(folder, config.processes)) == config.processes

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal as signals
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from gradsync.config.values import counted
 from gradsync.errors import NOT_RECORDED, InputError, plainly, ran_out
-from gradsync.record import Row, log_file
-from gradsync.summary import first, of_kind
+from gradsync.record import RankRecord, log_file
+from gradsync.record.rows import ErrorRow
+from gradsync.record.summaries import Error, LostWorker
 from gradsync.text import printable
 
 INTERRUPTED = "Interrupted"
@@ -20,13 +22,13 @@ LOG_LINES = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """Nothing in it: all went well."""
+    """How the processes ended. An empty outcome: all went well."""
 
     exit_codes: dict[int, int] = field(default_factory=dict)
-    """rank -> exit code of those that failed by themselves; negative: killed by that signal"""
+    """rank -> exit code of the ranks that failed by themselves; negative: killed by that signal"""
 
     lost: dict[int, int] = field(default_factory=dict)
-    """The same of those the run went on without."""
+    """The same for the ranks the run continued without."""
 
     signal: str | None = None
     """The signal that told us to stop."""
@@ -35,71 +37,78 @@ class Outcome:
     """The launcher itself failed."""
 
     memory_ran_out: bool = False
-    """The kernel has killed a process for lack of memory meanwhile."""
+    """The kernel killed a process for lack of memory during the run."""
 
 
-def explain(outcome: Outcome, ranks: list[list[Row]], folder: Path) -> dict[str, Any] | None:
+def explain(outcome: Outcome, ranks: Sequence[RankRecord], folder: Path) -> Error | None:
     """The error of the run as it goes into summary.json, or None if there was none."""
-    steps = max(len(of_kind(rows, "step")) for rows in ranks)
     if outcome.signal:
-        return {
-            "rank": None,
-            "signal": outcome.signal,
-            "type": INTERRUPTED,
-            "message": f"stopped by {outcome.signal} after {steps} steps",
-            "traceback": "",
-            "log": [],
-        }
+        steps = max(len(record.steps) for record in ranks)
+        message = f"stopped by {outcome.signal} after {counted(steps, 'step')}"
+        return Error(
+            rank=None,
+            type=INTERRUPTED,
+            message=message,
+            traceback="",
+            log=[],
+            signal=outcome.signal,  # type: ignore[arg-type] # one of the three that stop us
+        )
     if all_recorded(outcome, ranks):
         return None
     if outcome.failure:
-        says_all = isinstance(outcome.failure, InputError) or ran_out(outcome.failure)
-        raised = outcome.failure.__traceback__ is not None and not says_all
-        trace = "".join(traceback.format_exception(outcome.failure)) if raised else ""
-        kind, message = type(outcome.failure).__name__, plainly(outcome.failure)
-        if outcome.memory_ran_out:
-            message = f"{message}. HINT: {MEMORY_RAN_OUT}"
-        facts = {"traceback": trace, "log": [], "out_of_memory": outcome.memory_ran_out}
-        return {"rank": None, "type": kind, "message": message, **facts}
+        return failure_of_launcher(outcome.failure, outcome.memory_ran_out)
     if not outcome.exit_codes:
         return None
-    killed = any(code < 0 and not first(ranks[rank], "error") for rank, code in outcome.exit_codes.items())
+    killed = any(code < 0 and not ranks[rank].error for rank, code in outcome.exit_codes.items())
     if not killed and (unreachable := cut_off(ranks)):
-        return {**unreachable, "traceback": "", "log": []}
-    rank = culprit(outcome.exit_codes, ranks)
+        return unreachable
+    return failure_of_rank(culprit(outcome.exit_codes, ranks), outcome, ranks, folder)
+
+
+def failure_of_launcher(failure: Exception, memory_ran_out: bool) -> Error:
+    says_all = isinstance(failure, InputError) or ran_out(failure)
+    raised = failure.__traceback__ is not None and not says_all
+    return Error(
+        rank=None,
+        type=type(failure).__name__,
+        message=plainly(failure) + (f". HINT: {MEMORY_RAN_OUT}" if memory_ran_out else ""),
+        traceback="".join(traceback.format_exception(failure)) if raised else "",
+        log=[],
+        out_of_memory=memory_ran_out,
+    )
+
+
+def failure_of_rank(rank: int, outcome: Outcome, ranks: Sequence[RankRecord], folder: Path) -> Error:
     exit_code = outcome.exit_codes.get(rank, 1)
-    row = first(ranks[rank], "error") or {
-        "type": "ProcessDied",
-        "message": died(exit_code, outcome.memory_ran_out),
-        "traceback": "",
-    }
-    return {
-        "rank": rank,
-        "type": row["type"],
-        "message": row["message"],
-        "traceback": row["traceback"],
-        "log": last_lines(folder, rank),
-        "out_of_memory": is_out_of_memory(row) or (exit_code == -signals.SIGKILL and outcome.memory_ran_out),
-    }
+    row = ranks[rank].error
+    killed_for_memory = exit_code == -signals.SIGKILL and outcome.memory_ran_out
+    return Error(
+        rank=rank,
+        type=row["type"] if row else "ProcessDied",
+        message=row["message"] if row else died(exit_code, outcome.memory_ran_out),
+        traceback=row["traceback"] if row else "",
+        log=last_lines(folder, rank),
+        out_of_memory=killed_for_memory or (row is not None and is_out_of_memory(row)),
+    )
 
 
-def all_recorded(outcome: Outcome, ranks: list[list[Row]]) -> bool:
-    """Every rank has its end in the record, but for those the run went on without.
+def all_recorded(outcome: Outcome, ranks: Sequence[RankRecord]) -> bool:
+    """Whether every rank has recorded its end, except those the run continued without.
 
-    That is what counts: mpiexec, srun or torchrun may still fail when the ranks have done their work.
+    Only this counts: mpiexec, srun or torchrun may still fail after the ranks have done their work.
     """
-    return all(first(rows, "end") for rank, rows in enumerate(ranks) if rank not in outcome.lost)
+    return all(record.end for rank, record in enumerate(ranks) if rank not in outcome.lost)
 
 
-def is_out_of_memory(row: Row) -> bool:
-    """Of CUDA, of numpy and Python, or of torch on a CPU, which has no type of its own for it."""
+def is_out_of_memory(row: ErrorRow) -> bool:
+    """Whether CUDA, NumPy, Python or torch ran out of memory; torch on a CPU has no error type of its own for it."""
     return (
         "MemoryError" in row["type"] or "t allocate memory" in row["message"] or "not enough memory" in row["message"]
     )
 
 
 def kills_for_memory() -> int:
-    """How many processes the kernel has killed for lack of memory since it runs, of a control group's too."""
+    """How many processes the kernel has killed for lack of memory since boot, also at a control group's limit."""
     with suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             name, _, count = line.partition(" ")
@@ -108,47 +117,44 @@ def kills_for_memory() -> int:
     return 0
 
 
-def cut_off(ranks: list[list[Row]]) -> dict[str, Any] | None:
-    """The node most others got no answer from, if that is why the run failed."""
-    errors = {rank: row for rank, rows in enumerate(ranks) if (row := first(rows, "error"))}
+def cut_off(ranks: Sequence[RankRecord]) -> Error | None:
+    """The error that names the node most others got no answer from, if that is why the run failed."""
+    errors = {rank: record.error for rank, record in enumerate(ranks) if record.error}
     if not errors or not all(row["lost_peer"] for row in errors.values()):
         return None
-    starts = [first(rows, "start") or {} for rows in ranks]
+    starts = {rank: record.start for rank, record in enumerate(ranks) if record.start}
     accusers: dict[str, list[int]] = {}
     for rank, row in errors.items():
         for address in row.get("silent_peers", []):
             accusers.setdefault(address, []).append(rank)
     most = max(map(len, accusers.values()), default=0)
     accused = [
-        rank for rank, start in enumerate(starts) if len(accusers.get(start.get("address", ""), [])) == most > 0
+        rank for rank, start in starts.items() if len(accusers.get(start.get("address") or "", [])) == most > 0
     ]
     if not accused:
         return None
     nodes = " and ".join(dict.fromkeys(starts[rank]["node"] for rank in accused))
-    asking = sorted({rank for rank in accused for rank in accusers[starts[rank]["address"]]})
+    asking = sorted({rank for rank in accused for rank in accusers[starts[rank]["address"] or ""]})
     others = f"{'rank' if len(asking) == 1 else 'ranks'} {', '.join(map(str, asking))} got no answer from it"
     if len({starts[rank]["node"] for rank in accused}) > 1:
         others = "they get no answer from each other"
-    return {
-        "rank": accused[0],
-        "type": "NodeUnreachable",
-        "message": f"{nodes} cannot be reached: {others} within --timeout. HINT: is the node down, or its link cut?",
-    }
+    message = f"{nodes} cannot be reached: {others} within --timeout. HINT: is the node down, or its link cut?"
+    return Error(rank=accused[0], type="NodeUnreachable", message=message, traceback="", log=[])
 
 
-def lost_ranks(outcome: Outcome, ranks: list[list[Row]]) -> list[dict[str, Any]]:
-    """The workers that went while the others went on, as they go into summary.json."""
+def lost_ranks(outcome: Outcome, ranks: Sequence[RankRecord]) -> list[LostWorker]:
+    """The workers that were lost while the others continued, as they go into summary.json."""
     found = []
     for rank, exit_code in sorted(outcome.lost.items()):
-        error = first(ranks[rank], "error")
+        error = ranks[rank].error
         message = f"{error['type']}: {error['message']}" if error else died(exit_code, outcome.memory_ran_out)
-        found.append({"rank": rank, "steps": len(of_kind(ranks[rank], "step")), "message": message})
+        found.append(LostWorker(rank=rank, steps=len(ranks[rank].steps), message=message))
     return found
 
 
-def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:
+def culprit(exit_codes: dict[int, int], ranks: Sequence[RankRecord]) -> int:
     """The rank that failed first by itself. A rank that only lost its peer is not the cause."""
-    errors = {rank: row for rank, rows in enumerate(ranks) if (row := first(rows, "error"))}
+    errors = {rank: record.error for rank, record in enumerate(ranks) if record.error}
     causes = {rank: row for rank, row in errors.items() if not row["lost_peer"]}
     if causes:
         return min(causes, key=lambda rank: causes[rank]["time"])
@@ -160,18 +166,18 @@ def culprit(exit_codes: dict[int, int], ranks: list[list[Row]]) -> int:
 
 MEMORY_RAN_OUT = "the kernel has killed a process because memory ran out"
 
-# What a signal that ended a rank means, where it means something.
+# Likely causes of a signal that ended a rank.
 HINTS = {
-    signals.SIGBUS: "a file it had mapped into memory, perhaps of the data set, has become shorter meanwhile, or "
+    signals.SIGBUS: "a file it had mapped into memory, perhaps of the data set, has been truncated, or "
     "shared memory (/dev/shm) is full",
     signals.SIGSEGV: "look at what the rank printed last, in the logs of the run folder",
 }
 
 
 def died(exit_code: int, memory_ran_out: bool = False) -> str:
-    """``memory_ran_out``: the kernel has said so."""
+    """``memory_ran_out``: the kernel has killed a process for lack of memory."""
     if exit_code == -signals.SIGSTOP:
-        return "the process was stopped (SIGSTOP) and did not go on within --timeout"
+        return "the process was stopped (SIGSTOP) and did not resume within --timeout"
     if exit_code == NOT_RECORDED:
         return "the process could not write its record. HINT: is the disk full, or the run folder gone?"
     if exit_code >= 0:

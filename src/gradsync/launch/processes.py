@@ -1,4 +1,4 @@
-"""What every way of starting processes needs: their environment, what ties them to us, and their end."""
+"""What every launcher needs: the environment of processes, how they are tied to us, and how they are ended."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.errors import InputError
 from gradsync.parent import end_with_parent, start_ticks, stat_fields, state
-from gradsync.record import Row, rank_file, rows_so_far
+from gradsync.record import rank_file, rows_so_far
+from gradsync.record.rows import StartRow
 
 WORKER, PROBER = "worker", "prober"  # programs of gradsync.rank, given the run folders as arguments
 SHUTDOWN_SECONDS = 2  # from asking the remaining ranks to end until they are killed
-PATIENCE = SHUTDOWN_SECONDS + 1  # the same for who has started them, and asks them in turn
+PATIENCE = SHUTDOWN_SECONDS + 1  # the same for a launcher, which passes the request on to its ranks
 POLL_SECONDS = 0.1
 LAST_WORDS = 60
+
+SIGNALS_BY_NAME = {signal.strsignal(item): int(item) for item in signal.Signals}
+"""As srun and mpiexec name the signal that killed a rank."""
 
 
 def rank_words(python: str, program: str, folders: Iterable[Path]) -> list[str]:
@@ -32,9 +35,9 @@ def rank_words(python: str, program: str, folders: Iterable[Path]) -> list[str]:
     return [python, "-u", "-m", "gradsync.rank", program, *map(str, folders)]
 
 
-def rank_environment(config: RunConfig) -> dict[str, str]:
-    """What the ranks inherit, unless the user has set it."""
-    # Otherwise every thread of a rank, not only the training one, starts a team as large as the machine.
+def rank_environment(config: Resolved) -> dict[str, str]:
+    """The variables the ranks inherit, unless the user has set them."""
+    # Otherwise every thread of a rank, not only the training one, starts OpenMP threads for the whole machine.
     variables = {"OMP_NUM_THREADS": str(config.threads)}
     library, version = platform.libc_ver()
     if library == "glibc" and tuple(map(int, version.split("."))) >= (2, 36):  # older ones refuse such a threshold
@@ -59,7 +62,7 @@ def start(
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=errors,
-        start_new_session=True,  # Ctrl-C reaches us only, and we tell it
+        start_new_session=True,  # Ctrl-C reaches only us, and we pass it on
         preexec_fn=lambda: end_with_parent(at_our_end, us),
     )
 
@@ -71,10 +74,10 @@ def run_starter(
     patience: float,
     watch: Callable[[], int | None] = lambda: None,
 ) -> int:
-    """A program that starts the ranks, such as mpiexec or srun, until it ends; its exit code.
+    """Run a program that starts the ranks, such as mpiexec or srun, until it ends; return its exit code.
 
-    ``variables``: what it inherits unless the user has set it; ``patience``: seconds it gets to end when we must;
-    ``watch`` is asked now and then, and ends it with the exit code it gives, if it gives one.
+    ``variables``: what it inherits unless the user has set it; ``patience``: seconds it gets to end when asked to;
+    ``watch`` is polled: if it returns an exit code, the program is ended and that code is returned.
     """
     with open(log, "wb") as output:
         starter = start(words, {**variables, **os.environ}, output)
@@ -87,14 +90,14 @@ def run_starter(
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """It keeps its process id until it is waited for, so that its group can still be named by it."""
+    """Whether it has ended, without reaping it: until then, its process id still names its group."""
     return process.returncode is not None or (
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     )
 
 
 def end_group(process: subprocess.Popen[bytes]) -> int:
-    """Kill what is left of its group, such as loader processes of a rank that has ended; its own exit code."""
+    """Kill what is left of its group, such as loader processes of a rank that has ended; return its exit code."""
     if process.returncode is None:
         signal_group(process, signal.SIGKILL)
     return process.wait()
@@ -118,7 +121,7 @@ def signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> No
 
 
 class StoppedRanks:
-    """Ranks that somebody has stopped (SIGSTOP) and not let go on. Their kernel still answers for them."""
+    """Ranks that were stopped (SIGSTOP) and not continued. Their kernel still answers their peers."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -132,14 +135,14 @@ class StoppedRanks:
         return [rank for rank in stopped if now - self._since[rank] > self._patience]
 
 
-def starts(folder: Path, processes: int) -> dict[int, Row]:
-    """rank -> what it wrote when it had started, of those that have."""
-    rows = {rank: next(islice(rows_so_far(rank_file(folder, rank)), 1), None) for rank in range(processes)}
+def starts(folder: Path, processes: int) -> dict[int, StartRow]:
+    """rank -> the start row of its record, for the ranks that have started."""
+    rows = {rank: next(rows_so_far(rank_file(folder, rank)), None) for rank in range(processes)}
     return {rank: row for rank, row in rows.items() if row is not None and row["kind"] == "start"}
 
 
 def pids_here(folder: Path, processes: int) -> dict[int, int]:
-    """rank -> process id, of ranks on this machine. An id may be somebody else's by now: its start must match."""
+    """rank -> process id, of ranks on this machine. Ids are reused, so the start time must match too."""
     return {
         rank: row["pid"]
         for rank, row in starts(folder, processes).items()
@@ -148,12 +151,13 @@ def pids_here(folder: Path, processes: int) -> dict[int, int]:
 
 
 def end_sessions(folder: Path, processes: int) -> None:
-    """Ranks that others have started for us on this machine lead sessions of their own: end what is left of these.
+    """End what is left of the sessions of ranks that another program has started for us on this machine.
 
-    A rank killed outright leaves its loader processes behind. Those of a session that has the same number, but began
-    before the rank or has another leader, are somebody else's.
+    Every rank leads a session of its own, and one killed outright leaves its loader processes behind. A process that
+    began before the rank, or whose session has another leader by now, is not one of them.
     """
-    leaders = {row["pid"]: row["start_ticks"] for row in starts(folder, processes).values() if row.get("start_ticks")}
+    started = starts(folder, processes).values()
+    leaders = {row["pid"]: ticks for row in started if (ticks := row.get("start_ticks"))}
     for place in Path("/proc").glob("[0-9]*") if leaders else ():
         fields = stat_fields(int(place.name))
         session, began = (int(fields[3]), int(fields[19])) if fields else (0, 0)
@@ -163,7 +167,7 @@ def end_sessions(folder: Path, processes: int) -> None:
 
 
 def words_of(flag: str, text: str) -> list[str]:
-    """The command a flag names, as words; it must be there."""
+    """The command given with a flag, split into words; it must exist."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -174,5 +178,5 @@ def words_of(flag: str, text: str) -> list[str]:
 
 
 def last_words(text: str) -> str:
-    """The end of what a starter of processes has said."""
+    """The end of a launcher's output."""
     return " ".join(text.split()[-LAST_WORDS:]) or "it does not say why"

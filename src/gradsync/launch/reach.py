@@ -16,7 +16,7 @@ from typing import Protocol
 from gradsync.cluster import lifecycle, network
 from gradsync.cluster.enter import command as on_node
 from gradsync.cluster.spec import INTERFACE, Cluster
-from gradsync.config import RunConfig, parse_injection
+from gradsync.config import Resolved, parse_injection
 from gradsync.launch.processes import words_of
 from gradsync.parent import signals_held
 
@@ -25,24 +25,24 @@ CONNECT_SECONDS = 10
 
 
 class Reach(Protocol):
-    """The nodes of a run, from 0."""
+    """The nodes of a run, numbered from 0."""
 
     names: list[str]
 
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-        """What to start here for these words to run there."""
+        """The local command that runs these words on a node."""
 
     def from_first(self, words: Sequence[str]) -> list[str]:
-        """What to start here for a command that reaches the other nodes by itself."""
+        """The local command for a program that reaches the other nodes by itself."""
 
     def shell(self, folder: Path) -> list[str]:
-        """Options for mpiexec to reach them. What it takes is written into the folder."""
+        """Options with which mpiexec reaches the nodes. The script they may name is written into the folder."""
 
     def send(self, folders: Sequence[Path]) -> None:
-        """The run folders, to nodes that do not share them."""
+        """Copy the run folders to nodes that do not share them."""
 
     def fetch(self, folders: Sequence[Path]) -> None:
-        """What was written into them there."""
+        """Copy back what was written into them there."""
 
 
 class Emulated:
@@ -60,7 +60,7 @@ class Emulated:
         return self.command(0, words, {})
 
     def shell(self, folder: Path) -> list[str]:
-        """A program that is called as ssh would be: options, the name of a node, and the command for it."""
+        """A script that is called like ssh: options, the name of a node, and the command for it."""
         enter = shlex.join(on_node(self.cluster))
         options = 'while [ "${1#-}" != "$1" ]; do shift; done'
         text = f'#!/bin/sh\n{options}\nnode=$1; shift\nexec {enter} "$node" sh -c "$*"\n'
@@ -72,9 +72,9 @@ class Emulated:
 
 
 class Ssh:
-    """Real hosts. Whether they share the run folders with us need not be known."""
+    """Real hosts. It does not matter whether they share the run folders with us."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: Resolved) -> None:
         self.names = list(config.hosts)
         self.addresses = [host.rpartition("@")[2] for host in config.hosts]
         self._ssh = [*words_of("--ssh", config.ssh), "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"]
@@ -83,18 +83,18 @@ class Ssh:
     def command(self, node: int, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         settings = [f"{name}={value}" for name, value in environment.items()]
         line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; exec {shlex.join(['env', *settings, *words])}"
-        # A terminal there: when the connection ends, whatever ends it, what it started gets SIGHUP and ends too.
+        # -tt allocates a terminal: when the connection ends for any reason, what it started gets SIGHUP and ends too.
         return [*self._ssh, "-tt", self.names[node], line]
 
     def free_port(self) -> int:
-        """On the first host. Nobody has looked, but two runs at once hardly choose the same."""
+        """A port on the first host, not checked to be free; two runs at once are unlikely to choose the same."""
         return FIRST_PORT + uuid.uuid4().int % PORTS
 
     def from_first(self, words: Sequence[str]) -> list[str]:
         return list(words)
 
     def shell(self, folder: Path) -> list[str]:
-        if self._is_plain:  # what mpiexec does by itself
+        if self._is_plain:  # mpiexec uses plain ssh by default
             return []
         text = f'#!/bin/sh\nexec {shlex.join(self._ssh)} "$@"\n'
         return ["-launcher", "ssh", "-launcher-exec", script(folder, text)]
@@ -112,7 +112,7 @@ class Ssh:
                 pack = [*self._ssh, host, f"tar -C {shlex.quote(folder)} -cf - ."]
                 try:
                     pipe(pack, ["tar", "-C", folder, "--skip-old-files", "-xf", "-"])
-                except HostUnreachable as error:  # the record of the others is worth having
+                except HostUnreachable as error:  # the records of the other hosts are still worth having
                     print(f"nothing could be fetched from {host}: {error}", file=sys.stderr, flush=True)
 
 
@@ -124,18 +124,18 @@ def script(folder: Path, text: str) -> str:
 
 
 class HostUnreachable(Exception):
-    """ssh has told why."""
+    """The message carries the stderr of ssh."""
 
 
 def pipe(source: Sequence[str], target: Sequence[str]) -> None:
-    """What one command writes is what the other reads."""
+    """Pipe the output of one command into another."""
     with (
         tempfile.TemporaryFile() as said,
         subprocess.Popen(source, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said) as first,
     ):
         second = subprocess.Popen(target, stdin=first.stdout, stdout=subprocess.DEVNULL, stderr=said)
         assert first.stdout
-        first.stdout.close()  # so that the first learns when the second has gone
+        first.stdout.close()  # so that the first gets SIGPIPE when the second has ended
         second.wait()
         first.wait()
         said.seek(0)
@@ -145,7 +145,7 @@ def pipe(source: Sequence[str], target: Sequence[str]) -> None:
 
 
 @contextmanager
-def reached(config: RunConfig) -> Iterator[Reach]:
+def reached(config: Resolved) -> Iterator[Reach]:
     """The nodes, for as long as the run lasts."""
     if config.hosts:
         yield Ssh(config)
@@ -155,14 +155,14 @@ def reached(config: RunConfig) -> Iterator[Reach]:
 
 
 @contextmanager
-def emulated(config: RunConfig) -> Iterator[Emulated]:
+def emulated(config: Resolved) -> Iterator[Emulated]:
     with lifecycle.for_run(config) as cluster, slowed_link(config, cluster):
         yield Emulated(cluster)
 
 
 @contextmanager
-def slowed_link(config: RunConfig, cluster: Cluster) -> Iterator[None]:
-    """A node whose link the run is to have slower than the others'."""
+def slowed_link(config: Resolved, cluster: Cluster) -> Iterator[None]:
+    """Slow down the link of one node during the run, if the settings ask for it."""
     injection = parse_injection(config.inject)
     if injection is None or not injection.bits_per_second:
         yield

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.errors import InputError
 from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import (
@@ -27,13 +27,13 @@ from gradsync.launch.processes import (
 from gradsync.launch.reach import HostUnreachable, Ssh
 from gradsync.parent import signals_held
 
-LAST_WORDS_SECONDS = 5.0  # for the others to see that one is lost, and write it down
+LAST_WORDS_SECONDS = 5.0  # for the other ranks to notice that one is lost, and record it
 
 # How torchrun reports a rank that failed by itself.
 FAILURE = re.compile(r"rank\s+: (\d+) .*?exitcode\s+: (-?\d+)", re.DOTALL)
 
 
-def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
+def launch(config: Resolved, folders: Sequence[Path], program: str = WORKER) -> Outcome:
     """Start the agents and wait. If one fails, the others are ended."""
     folder, hosts = folders[0], Ssh(config)
     (folder / "logs").mkdir(exist_ok=True)
@@ -51,11 +51,11 @@ def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) ->
 
 
 class AgentFailed(Exception):
-    """It has told why."""
+    """The message carries the stderr of torchrun."""
 
 
-def commands(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
-    """What to start here for every host that has a rank."""
+def commands(config: Resolved, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
+    """The local command for every host that has a rank."""
     environment = {name: os.environ.get(name, value) for name, value in agent_environment(config).items()}
     return [
         hosts.command(host, words, environment)
@@ -63,12 +63,12 @@ def commands(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program: st
     ]
 
 
-def agent_environment(config: RunConfig) -> dict[str, str]:
+def agent_environment(config: Resolved) -> dict[str, str]:
     return rank_environment(config) | {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SHUTDOWN_SECONDS)}
 
 
-def agent_words(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
-    """For every host the command that is torchrun there."""
+def agent_words(config: Resolved, hosts: Ssh, folders: Sequence[Path], program: str) -> list[list[str]]:
+    """The torchrun command of every host."""
     python = config.remote_python or sys.executable
     meeting = f"--master-addr={hosts.addresses[0]}", f"--master-port={hosts.free_port()}"
     rank = rank_words(python, program, [folder.absolute() for folder in folders])[2:]
@@ -79,11 +79,11 @@ def agent_words(config: RunConfig, hosts: Ssh, folders: Sequence[Path], program:
 
 
 def agent_options(places: Sequence[int]) -> list[list[str]]:
-    """torchrun's options that differ from node to node; ``places``: for every rank its node."""
+    """torchrun's options that differ from node to node; ``places``: the node of every rank."""
     if list(places) != sorted(places):
         raise InputError(
-            "torchrun numbers the ranks node by node, so that servers, which come last, need the last node. "
-            "HINT: give them a host more than the workers take, for instance with --workers-per-node."
+            "torchrun numbers the ranks node by node, so servers, which come last, must be on the last node. "
+            "HINT: use one host more than the workers need, for instance with --workers-per-node."
         )
     used = sorted(set(places))
     return [
@@ -92,8 +92,8 @@ def agent_options(places: Sequence[int]) -> list[list[str]]:
     ]
 
 
-def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
-    """The commands for every host, to be given there by hand, all at about the same time."""
+def text(config: Resolved, folder: Path, program: str = WORKER) -> str:
+    """The command for every host, to be entered there by hand, all at about the same time."""
     hosts = Ssh(config)
     settings = " ".join(f"{name}={value}" for name, value in agent_environment(config).items())
     lines = []
@@ -111,7 +111,7 @@ def agent_log(folder: Path, node: int) -> Path:
 
 
 def run_agents(commands: Sequence[Sequence[str]], folder: Path) -> list[int]:
-    """Their exit codes; 0 also for those that were ended because another one failed."""
+    """Run the agents; return their exit codes, 0 also for those that were ended because another one failed."""
     running: dict[int, subprocess.Popen[bytes]] = {}
     exit_codes = [0] * len(commands)
     try:
@@ -132,7 +132,7 @@ def run_agents(commands: Sequence[Sequence[str]], folder: Path) -> list[int]:
 
 
 def outcome(names: Sequence[str], exit_codes: Sequence[int], logs: Sequence[Path]) -> Outcome:
-    """From what every torchrun has reported, which ranks failed, and how."""
+    """Which ranks failed and how, from what every torchrun has reported."""
     reports = [path.read_text(errors="replace") if path.exists() else "" for path in logs]
     failed = {int(rank): int(code) for report in reports for rank, code in FAILURE.findall(report)}
     if failed:

@@ -1,7 +1,7 @@
 """Tie this process to the one that started it, then become the program that was asked for.
 
-First of all and before torch, which takes a second or more to import: a rank whose starter is killed meanwhile would
-stay for ever.
+This comes before torch is imported, which takes a second or more: a rank whose launcher is killed in that time would
+otherwise run forever.
 """
 
 from __future__ import annotations

@@ -17,25 +17,25 @@ from typing import Any, NoReturn
 import psutil
 import torch
 
-from gradsync import config as configs
-from gradsync import world
 from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
+from gradsync.config.plugin import users_frames, users_traceback
+from gradsync.config.values import counted
 from gradsync.errors import NOT_RECORDED, InputError, plainly, ran_out
 from gradsync.meter.host import cores
 from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.parent import start_ticks
-from gradsync.plugin import users_frames, users_traceback
-from gradsync.record import RankLog, log_file
+from gradsync.rank import world
+from gradsync.record import RESOLVED_FILE, RankLog, log_file, read_resolved
 
-Job = Callable[[RunConfig, Path, world.World, RankLog], None]
-"""What a rank does for one run folder."""
+Job = Callable[[Resolved, Path, world.World, RankLog], None]
+"""What a rank does for one run folder, with the settings in it."""
 
 
 def run_all(
     job: Job, folders: Sequence[Path], expected_errors: tuple[type[Exception], ...] = (InputError,)
 ) -> NoReturn:
-    """Do the job for every folder, until one fails. A sentence tells all of an expected error."""
+    """Do the job for every folder, until one fails. Expected errors need no traceback."""
     try:
         here = world.discover()
         refuse_missing(folders)
@@ -51,7 +51,7 @@ def run_all(
                 break
         if code == 0:  # else leaving the group would wait for peers that will never come
             world.leave()
-    except BaseException as error:  # the record could not be written: whoever started this rank must learn it anyway
+    except BaseException as error:  # the record could not be written: the launcher must learn of it anyway
         with suppress(OSError):
             print(users_traceback(error), file=sys.stderr, flush=True)
         code = NOT_RECORDED
@@ -60,10 +60,10 @@ def run_all(
 
 def refuse_missing(folders: Sequence[Path]) -> None:
     if not folders:
-        raise InputError("which run? Give its folder, as made by gradsync train --print.")
+        raise InputError("no run folder was given. Give one made by gradsync train --print.")
     for folder in folders:
-        if not (folder / "config.json").exists():
-            raise InputError(f"{folder} holds no run on this host: there is no config.json in it.")
+        if not (folder / RESOLVED_FILE).exists():
+            raise InputError(f"{folder} holds no run on this host: there is no {RESOLVED_FILE} in it.")
 
 
 def print_into(folder: Path, rank: int) -> None:
@@ -78,14 +78,14 @@ def print_into(folder: Path, rank: int) -> None:
 
 
 def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tuple[type[Exception], ...]) -> bool:
-    """One run. If it fails, its record tells why."""
+    """Make one run. If it fails, its record says why."""
     log = RankLog(folder, here.rank)
     try:
-        config = configs.load(folder / "config.json").resolved()
+        config = read_resolved(folder)
         if config.transport == "mpi":
             mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         job(config, folder, here, log)
-    except BaseException as error:  # SystemExit too: a rank that just goes leaves the others waiting for it
+    except BaseException as error:  # SystemExit too: a rank that just exits leaves the others waiting for it
         our_own = users_frames(error.__traceback__) is None
         says_all = isinstance(error, expected_errors) or (ran_out(error) and our_own)
         trace = "" if says_all else users_traceback(error)
@@ -107,25 +107,28 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
 
 
 class _Idle:
-    """Since when this process has had nothing to do: since it began, or since its run before."""
+    """Since when this process has been idle: since it started, or since its previous run."""
 
     since = psutil.Process().create_time()
 
 
-def join(config: RunConfig, here: world.World, device: torch.device) -> Comm:
-    """This rank's end of a group of as many processes as the run is for."""
+def join(config: Resolved, here: world.World, device: torch.device) -> Comm:
+    """Join the group; this rank's end of it. It must have as many processes as the run is for."""
     meter = Recorder(device) if config.measure else Stopwatch()
     if config.transport == "mpi":
         return mpi.MpiComm(meter)
     if config.processes != here.size:
         hint = f" HINT: SLURM_NTASKS is {here.size}: make it {config.processes}." if here.launcher == "slurm" else ""
-        raise InputError(f"the run is for {config.processes} processes, but {here.size} were started.{hint}")
+        raise InputError(
+            f"the run has {counted(config.processes, 'rank')}, but {counted(here.size, 'process', 'processes')} "
+            f"started.{hint}"
+        )
     world.join(here, device, config.transport)
     lifeline.tie(config.timeout)
     return TorchComm(here.rank, here.size, meter)
 
 
-def place_facts(config: RunConfig, here: world.World, device: torch.device) -> dict[str, Any]:
+def place_facts(config: Resolved, here: world.World, device: torch.device) -> dict[str, Any]:
     """Where this rank runs, and among how many workers."""
     return {
         "rank": here.rank,
@@ -160,7 +163,7 @@ def host_facts(device: torch.device) -> dict[str, Any]:
 
 @cache
 def processor_name() -> str:
-    """As the kernel calls it."""
+    """The name of the processor, as the kernel calls it."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -173,7 +176,7 @@ def end_facts() -> dict[str, Any]:
 
 
 def is_lost_peer(error: BaseException) -> bool:
-    """Whether this rank failed only because another did: not the cause worth showing."""
+    """Whether this rank failed only because another did: its error is not the cause."""
     text = str(error).lower()
     return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
 
@@ -186,10 +189,10 @@ def end(code: int) -> NoReturn:
         child.terminate()
         child.join()
     if code == 0 and mpi.leave():
-        # Through the C library's exit, which calls mpich's own handler: without it Hydra takes the rank for lost and
-        # kills the others of its node (35 of 80 bare programs, against 0 of 145).
+        # Through the C library's exit, which calls mpich's own handler: without it, Hydra considers the rank lost
+        # and kills the others on its node (35 of 80 bare programs, against 0 of 145).
         ctypes.CDLL(None).exit(0)
-    # Not sys.exit: a gloo thread that still lets go of its last tensor while the interpreter is being taken down
-    # aborts the process ("terminate called without an active exception", a bare script did so in 6 of 80 processes).
-    # After a failure nothing is waited for either: whoever started the ranks ends the others.
+    # Not sys.exit: a gloo thread that is still releasing its last tensor while the interpreter shuts down aborts the
+    # process ("terminate called without an active exception", in 6 of 80 processes of a bare script).
+    # After a failure, this rank does not wait for anything either: the launcher ends the others.
     os._exit(code)

@@ -2,9 +2,9 @@
 
 For each operation and size:
 1. every rank calls it twice to warm up; the numbers that arrive the first time are checked;
-2. rank 0 tells the others how often it can be repeated in the time there is, by what the second call took;
-3. before each repetition all ranks meet, so that nobody's time is spent waiting for one still busy with the last;
-4. each rank writes how long each repetition took until it was over for this rank.
+2. rank 0 tells the others how many repetitions fit into the time budget, judging by the second call;
+3. a barrier precedes each repetition, so that no rank is timed while it waits for one still busy with the previous;
+4. each rank records how long each repetition took on that rank.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from gradsync import world
 from gradsync.comm import Comm
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
+from gradsync.rank import world
 from gradsync.rank.main import end_facts, join, place_facts, run_all
 from gradsync.record import PROBE_FILE, RankLog
 
@@ -34,7 +34,7 @@ class WrongNumbers(RuntimeError):
 class Trial:
     """One operation on one message: ``whole`` is the message of S bytes, a row per rank, ``part`` one row of it.
 
-    They are filled with numbers that tell whose they are and which row: 1, 2, ... stand for the ranks and the rows.
+    They are filled with numbers that identify the rank and the row they come from, both counted from 1.
     """
 
     def __init__(self, comm: Comm, bytes_in_all: int, device: torch.device) -> None:
@@ -74,7 +74,7 @@ class Trial:
         self.comm.all_gather(self.part, self.whole)
 
     def check(self, operation: str) -> None:
-        """After the first call. Then zeros: sums of sums would not stay numbers."""
+        """Check the result of the first call. Then fill in zeros, as sums of sums would overflow."""
         every_row, own_row = self.numbers, self.numbers[self.comm.rank]
         total = self.numbers.sum()
         arrived, expected = {
@@ -87,7 +87,7 @@ class Trial:
             "all-gather": (self.whole, -every_row),
         }[operation]
         if arrived is not None and not bool((arrived == expected).all()):
-            raise WrongNumbers(f"{operation} of {self.whole.nbytes} bytes gave other numbers than it should.")
+            raise WrongNumbers(f"{operation} of {self.whole.nbytes} bytes gave wrong numbers.")
         self.whole.zero_()
         self.part.zero_()
 
@@ -98,12 +98,12 @@ class Trial:
         return time.perf_counter() - begin
 
     def meet(self) -> None:
-        """Nobody leaves before everybody has come."""
+        """A barrier: no rank leaves before all have arrived."""
         self.comm.all_reduce(self._meeting, "control")
         self.wait()
 
     def wait(self) -> None:
-        """A call returns before the GPU has done it."""
+        """Wait for the GPU: a call returns before the GPU has finished it."""
         if self._on_gpu:
             torch.cuda.synchronize()
 
@@ -119,8 +119,7 @@ CALLS = {
 }
 
 
-def probe(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
-    assert config.threads
+def probe(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None:
     torch.set_num_threads(config.threads)
     asked = load_probe(folder / PROBE_FILE)
     device = world.choose_device(config.device, here)

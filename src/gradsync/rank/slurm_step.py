@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from gradsync.errors import InputError
 
-TASKS_HERE = "SLURM_STEP_TASKS_PER_NODE at SLURM_NODEID"  # no variable, but worked out from those
-SPECIAL_STEPS = 0xFFFFFFF0  # from here on: the batch script itself, an interactive shell and the like
-FIRST_PORT, PORTS = 10_000, 20_000  # below those the kernel hands out by itself
+TASKS_HERE = "SLURM_STEP_TASKS_PER_NODE at SLURM_NODEID"  # not a variable, but derived from those
+SPECIAL_STEPS = 0xFFFFFFF0  # ids from here on: the batch script itself, an interactive shell and the like
+FIRST_PORT, PORTS = 10_000, 20_000  # below the ephemeral ports of the kernel
 STEPS_PER_JOB = 16
 SCONTROL_SECONDS = 30
 
@@ -22,7 +22,7 @@ def is_task(environment: Mapping[str, str]) -> bool:
 
 
 def with_tasks_here(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with TASKS_HERE; without SLURM_PROCID if this is no task of a step."""
+    """The environment with TASKS_HERE; without SLURM_PROCID if this is not a task of a step."""
     found = dict(environment)
     if not is_task(environment):
         found.pop("SLURM_PROCID", None)
@@ -59,7 +59,7 @@ def meeting_place(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def port(job: int, step: int) -> int:
-    """One that other steps on the same nodes are unlikely to have."""
+    """A port that other steps on the same nodes are unlikely to use."""
     return FIRST_PORT + (job * STEPS_PER_JOB + step) % PORTS
 
 

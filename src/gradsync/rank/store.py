@@ -1,8 +1,8 @@
-"""The store through which the ranks of a run find each other, reachable from where they are and from nowhere else.
+"""The rendezvous store of a run, reachable from where its ranks are and from nowhere else.
 
-torch's own listens on every interface of the host, whatever address it is given. Nothing in it is ever unpickled: it
-holds the addresses of ranks, which gloo and NCCL read as such (docs/clusters.md says what somebody who can reach it
-could still do).
+torch's own store listens on every interface of the host, whatever address it is given. Nothing in the store is ever
+unpickled: it holds the addresses of ranks, which gloo and NCCL read as such (docs/clusters.md says what an attacker
+who can reach it could still do).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
-ANSWER_SECONDS = 20  # within which it must reach itself: without file descriptors left it would wait for five minutes
+ANSWER_SECONDS = 20  # to reach itself: with no file descriptors left, it would otherwise wait for five minutes
 
 
 def bound_store(address: str, port: int = 0, *, shared: bool = False) -> Any:
     """torch's TCPStore behind a listening socket of our own, bound to one address. It ends with this process.
 
-    ``shared``: others of this process that ask for a store at the same port get this one.
+    ``shared``: other code in this process that asks for a store at the same port gets this one.
     """
     from torch.distributed import TCPStore
 

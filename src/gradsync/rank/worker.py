@@ -1,4 +1,4 @@
-"""One rank of a run: builds the parts from the config, trains, writes its record.
+"""One rank of a run: builds the parts from the settings, trains or serves, and writes its record.
 
 Given several folders it does one run after another in the same processes, until one fails.
 """
@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,33 +17,53 @@ from typing import Any, NoReturn
 import numpy
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
-from gradsync import data, models, strategies, world
+from gradsync import data, models, strategies
 from gradsync.comm import mpi
 from gradsync.comm.clock import measure_offset, round_trip
-from gradsync.config import RunConfig, parse_injection
+from gradsync.config import Resolved, parse_injection
 from gradsync.data.loader import Loader
 from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
+from gradsync.rank import world
 from gradsync.rank.main import end_facts, join, place_facts, run_all
 from gradsync.record import RankLog, model_file
+from gradsync.strategies import ServerStrategy, Strategy
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
 from gradsync.train.precision import PRECISIONS
 from gradsync.train.trainer import LossNotFinite, Plan, train
 
 TEST_BATCH = 256
-EXPECTED_ERRORS = (InputError, LossNotFinite)  # a sentence says it all
+EXPECTED_ERRORS = (InputError, LossNotFinite)  # their message is enough, without a traceback
 
 
-def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> None:
-    assert config.strategy and config.batch_size and config.threads
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """The parts of one run on this rank."""
+
+    config: Resolved
+    folder: Path
+    here: world.World
+    log: RankLog
+    loader: Loader
+    test: Loader | None
+    plan: Plan
+    sampler: HostSampler | None
+
+    @property
+    def link_delay(self) -> float:
+        return self.plan.injection.delay(self.here.rank, "link") if self.plan.injection else 0.0
+
+
+def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None:
     torch.set_num_threads(config.threads)
     device = world.choose_device(config.device, here)
     if device.type == "cuda":
-        torch.cuda.set_device(device)  # stamps are taken in the stream of the current one
+        torch.cuda.set_device(device)  # time stamps are taken in the stream of the current device
     precision = PRECISIONS[config.precision]
 
     begin = time.monotonic()
@@ -67,14 +87,14 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     if not loader.steps_per_epoch:
         raise InputError(f"{config.trainers} workers cannot share {len(samples.train)} training samples.")
     steps = config.steps or (config.epochs or 1) * loader.steps_per_epoch
-    updates_per_step = config.trainers if strategies.find(config.strategy).asynchronous else 1
+    updates_per_step = config.trainers if config.asynchronous else 1
 
     comm = join(config, here, device)
     optimizer = optim.make(config, model, steps * updates_per_step, loader.steps_per_epoch * updates_per_step)
-    roles = strategies.Roles(config.workers or 1, config.server_ranks, steps)
+    roles = strategies.Roles(config.workers, config.server_ranks, steps)
     sync = strategies.construct(config.strategy, comm, config.buffers, config.options, roles)
-    sync.start_same = config.start == "same"
-    strategies.attached(sync, model, optimizer, config.sync_bn)
+    attach(sync, model, optimizer, config)
+    ranks_differ = sync.replicas_differ or (config.start == "own" and comm.size > 1)
 
     if config.tensorboard and here.rank == 0:
         example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
@@ -82,17 +102,19 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
-        rank, size = (0, 1) if sync.replicas_differ else (here.rank, config.trainers)
+        rank, size = (0, 1) if ranks_differ else (here.rank, config.trainers)
         test = load(samples.test, batch_size=TEST_BATCH, rank=rank, size=size)
 
-    # After the strategy has sent its first messages: the sockets to be counted are there.
+    # Only after the strategy has sent its first messages do the sockets to be counted exist.
     counted = config.measure and comm.transport == "torch"
     counter = choose_counter(here.interface, here.local_size) if counted else None
     clock = measure_offset(comm, device) if config.measure else None
+    is_server = isinstance(sync, ServerStrategy) and not sync.is_worker
     log.write(
         "start",
         **start_facts(config, here, device),
         **strategy_facts(sync),
+        role="server" if is_server else "worker",
         read_seconds=read_seconds,
         network_source=counter.source if counter else None,
         steps=steps,
@@ -100,21 +122,6 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
     )
     if clock:
         log.write("clock", **asdict(clock))
-    sampler = HostSampler(log, counter, device) if config.measure else None
-
-    def note(kind: str, **values: Any) -> None:
-        log.write(kind, **values)
-        if sampler and kind == "goodbye":
-            sampler.sample()
-
-    if not sync.is_worker:
-        with sampler or nullcontext():
-            sync.begin(note)
-            sync.serve()
-        log.write("end", **end_facts())
-        return
-
-    injection = parse_injection(config.inject)
     plan = Plan(
         steps=steps,
         precision=precision,
@@ -125,31 +132,66 @@ def run(config: RunConfig, folder: Path, here: world.World, log: RankLog) -> Non
         accumulate=config.accumulate,
         label_smoothing=config.label_smoothing,
         count_correct=config.train_accuracy,
-        injection=injection,
+        injection=parse_injection(config.inject),
+        ranks_differ=ranks_differ,
     )
-    link_delay = injection.delay(here.rank, "link") if injection else 0.0
-    with sampler or nullcontext(), comm.slow_link(link_delay):
+    sampler = HostSampler(log, counter, device) if config.measure else None
+    parts = RunParts(
+        config=config, folder=folder, here=here, log=log, loader=loader, test=test, plan=plan, sampler=sampler
+    )
+    if isinstance(sync, ServerStrategy):
+        take_part_with_servers(sync, parts)
+    else:
+        train_among_peers(sync, parts)
+    log.write("end", **end_facts(), **({} if is_server else fingerprints(sync.model)))
+    sync.detach()
+
+
+def train_among_peers(sync: Strategy, parts: RunParts) -> None:
+    """Every rank trains, and all of them end at the same step."""
+    config, log, device = parts.config, parts.log, parts.plan.device
+    with parts.sampler or nullcontext(), sync.comm.slow_link(parts.link_delay):
+        train(sync, parts.loader, parts.test, parts.plan, log)
+        if config.save_model and parts.here.rank == 0:
+            checkpoint.save(sync.model, model_file(parts.folder))
+        if config.measure:
+            log.write("round-trip", round_trip=round_trip(sync.comm, device))
+    if config.measure:
+        log.write("clock", **asdict(measure_offset(sync.comm, device)))
+
+
+def take_part_with_servers(sync: ServerStrategy, parts: RunParts) -> None:
+    """This rank trains, serves or does both. Workers end at different times, so nothing is measured at the end."""
+    plan = replace(parts.plan, step_facts=sync.step_facts, stopped=lambda: sync.finished)
+
+    def note(kind: str, **values: Any) -> None:
+        parts.log.write(kind, **values)
+        if parts.sampler and kind == "goodbye":  # its connection is about to close, which loses its counts
+            parts.sampler.sample()
+
+    with parts.sampler or nullcontext(), sync.comm.slow_link(parts.link_delay):
         sync.begin(note)
-        train(sync, loader, test, plan, log)
-        if config.save_model and sync.has_servers:  # whoever has seen the most updates: that is known at the end
-            checkpoint.save(sync.model, model_file(folder, here.rank))
-        elif config.save_model and here.rank == 0:
-            checkpoint.save(sync.model, model_file(folder))
+        if not sync.is_worker:
+            sync.serve()
+            return
+        train(sync, parts.loader, parts.test, plan, parts.log)
+        if parts.config.save_model:  # every worker: only at the end is it known which has seen the most updates
+            checkpoint.save(sync.model, model_file(parts.folder, parts.here.rank))
         sync.finish()
-        if clock and not sync.has_servers:
-            log.write("round-trip", round_trip=round_trip(comm, device))
-    if clock and not sync.has_servers:  # whose workers end at their own times
-        log.write("clock", **asdict(measure_offset(comm, device)))
-    log.write(
-        "end",
-        **end_facts(),
-        parameters_sha256=checkpoint.fingerprint(sync.model.parameters()),
-        buffers_sha256=checkpoint.fingerprint(sync.model.buffers()),
-    )
 
 
-def load_data(config: RunConfig, here: world.World) -> data.DataSet:
-    """This rank's part of the training set; a rank that only serves wants nothing of it. The hashes were checked."""
+def attach(sync: Strategy, model: nn.Module, optimizer: Optimizer, config: Resolved) -> None:
+    """Attaching gives every rank the parameters and buffers of rank 0; with --start own each gets its own back."""
+    state = [*model.parameters(), *model.buffers()]
+    own = [item.detach().clone() for item in state] if config.start == "own" else []
+    strategies.attached(sync, model, optimizer, config.sync_bn)
+    with torch.no_grad():
+        for item, value in zip(state, own, strict=False):
+            item.copy_(value)
+
+
+def load_data(config: Resolved, here: world.World) -> data.DataSet:
+    """This rank's part of the training set; a rank that only serves reads none. The command checked the hashes."""
     own = data.Wanted(config.train_samples, min(here.rank, config.trainers), config.trainers)
     parts = data.Parts(own, data.Wanted(config.test_samples))
     native = models.native_data(config.model)
@@ -157,16 +199,16 @@ def load_data(config: RunConfig, here: world.World) -> data.DataSet:
     return data.load(config.data, native=native, seed=config.seed, parts=parts, verify=False, read=read)
 
 
-def build_model(config: RunConfig, samples: data.DataSet, rank: int) -> tuple[nn.Module, torch.memory_format]:
-    """The model every rank draws alike, unless asked not to, and its layout in memory."""
+def build_model(config: Resolved, samples: data.DataSet, rank: int) -> tuple[nn.Module, torch.memory_format]:
+    """The model, with the same random parameters on every rank unless --start is own, and its memory layout."""
     torch.manual_seed(config.seed + (rank if config.start == "own" else 0))
     model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
     for seed in (torch.manual_seed, random.seed, numpy.random.seed):
-        seed(config.seed + rank)  # dropout, and whatever a user's Dataset draws, differs between ranks
+        seed(config.seed + rank)  # dropout, and the random numbers of a user's Dataset, differ between ranks
     return model, models.memory_format(config.model, model, config.precision)
 
 
-def start_facts(config: RunConfig, here: world.World, device: torch.device) -> dict[str, Any]:
+def start_facts(config: Resolved, here: world.World, device: torch.device) -> dict[str, Any]:
     """What this rank is part of, and where it runs."""
     return {
         **place_facts(config, here, device),
@@ -178,16 +220,23 @@ def start_facts(config: RunConfig, here: world.World, device: torch.device) -> d
     }
 
 
-def strategy_facts(sync: strategies.Strategy) -> dict[str, Any]:
-    """What travels, in closed form where there is one, and what has travelled before the first step."""
+def strategy_facts(sync: Strategy) -> dict[str, Any]:
+    """Bytes per step in closed form, where there is one, and the messages before the first step."""
     traffic = sync.wire_bytes() if sync.comm.transport == "torch" else None
     return {
-        "role": "worker" if sync.is_worker else "server",
         "parameters": models.count_parameters(sync.model),
         "gradient_bytes": sum(item.nbytes for item in sync.model.parameters() if item.requires_grad),
         "buffers": sync.buffers,
         "wire_bytes": [traffic.sent, traffic.received] if traffic else None,
         "setup_payload": [[call.kind, call.sent, call.received] for call in sync.comm.meter.take_calls()],
+    }
+
+
+def fingerprints(model: nn.Module) -> dict[str, str]:
+    """Two ranks hold the same bits when these are equal."""
+    return {
+        "parameters_sha256": checkpoint.fingerprint(model.parameters()),
+        "buffers_sha256": checkpoint.fingerprint(model.buffers()),
     }
 
 

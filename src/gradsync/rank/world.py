@@ -12,16 +12,16 @@ import psutil
 import torch
 import torch.distributed as dist
 
-from gradsync import slurm_step
 from gradsync.errors import InputError
-from gradsync.store import bound_store
+from gradsync.rank import slurm_step
+from gradsync.rank.store import bound_store
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECT_SECONDS = 60
-ELSEWHERE = "192.0.2.1"  # an address for examples, which nobody has: the way there is the way out
+ELSEWHERE = "192.0.2.1"  # a documentation address, which no host has: it is reached by the default route
 
-# launcher -> the names it gives to (rank, size, local rank, local size). The first one that has given all of them
-# counts: mpiexec inside a Slurm job sets its own names beside Slurm's, srun --mpi=pmi2 only some of mpich's.
+# launcher -> its variables for (rank, size, local rank, local size). The first launcher that has set all of its own
+# counts: mpiexec inside a Slurm job sets its own in addition to Slurm's, srun --mpi=pmi2 only some of mpich's.
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     "mpich": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
@@ -61,12 +61,12 @@ class World:
 
     @property
     def interface(self) -> str | None:
-        """The network interface this node has for messages alone, as an emulated one has."""
+        """The network interface reserved for messages between ranks; emulated nodes have one."""
         return os.environ.get("GRADSYNC_INTERFACE")
 
 
 def discover(environment: Mapping[str, str] = os.environ) -> World:
-    """The world this process was started in; alone if no launcher started it."""
+    """The world this process was started in; a world of one if no launcher started it."""
     known = slurm_step.with_tasks_here(environment)
     for launcher, names in NAMES.items():
         if all(name in known for name in names):
@@ -77,12 +77,12 @@ def discover(environment: Mapping[str, str] = os.environ) -> World:
     for launcher, (name, *others) in NAMES.items():
         missing = ", ".join(other for other in others if other not in known)
         if name in known:
-            raise InputError(f"{name} is set but {missing} is not: start the processes with {launcher}.")
+            raise InputError(f"{name} is set without {missing}: start the processes with {launcher}.")
     return World()
 
 
 def plain(environment: Mapping[str, str]) -> World:
-    """Somebody has set rank and size alone: all on one host if they meet on loopback, else one on each."""
+    """For rank and size set by hand: all ranks are on one host if they meet on loopback, else one on each host."""
     rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
     local = (rank, size) if environment.get("MASTER_ADDR") in LOOPBACK else (0, 1)
     local_rank, local_size = (
@@ -93,14 +93,14 @@ def plain(environment: Mapping[str, str]) -> World:
 
 
 def current() -> World:
-    """The group this process has joined already, or the world its launcher tells of."""
+    """The group this process has joined already, or the world its launcher describes."""
     if dist.is_initialized():
         return World(dist.get_rank(), dist.get_world_size())
     return discover()
 
 
 def choose_device(asked: str, world: World) -> torch.device:
-    """The processor this rank computes on. Ranks share GPUs when there are fewer GPUs than ranks."""
+    """The device this rank computes on. Ranks share GPUs when there are fewer GPUs than ranks."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if asked == "cuda" and not gpus:
         raise InputError("you asked for --device cuda, but torch finds no GPU here. Use --device cpu or auto.")
@@ -110,17 +110,17 @@ def choose_device(asked: str, world: World) -> torch.device:
 
 
 def choose_backend(world: World, device: torch.device, asked: str = "auto") -> str | None:
-    """What carries the messages. NCCL refuses two ranks on one GPU; gloo carries their tensors too."""
+    """The backend that carries the messages. NCCL refuses two ranks on one GPU; gloo carries their tensors too."""
     if world.size == 1:
         return None
     own_gpu = device.type == "cuda" and world.local_size <= torch.cuda.device_count()
     if asked == "nccl" and not own_gpu:
-        raise InputError("--transport nccl needs a GPU for every worker. HINT: leave it out, and gloo is taken.")
+        raise InputError("--transport nccl needs a GPU for every worker. HINT: leave it out, and gloo is used.")
     return asked if asked != "auto" else "nccl" if own_gpu else "gloo"
 
 
 def join(world: World, device: torch.device, asked: str = "auto") -> bool:
-    """Create the process group unless there is one; a world of one needs none. Tells whether it was created."""
+    """Create the process group unless there is one; a world of one needs none. Return whether it was created."""
     backend = choose_backend(world, device, asked)
     if backend is None or dist.is_initialized():
         return False
@@ -141,14 +141,14 @@ def join(world: World, device: torch.device, asked: str = "auto") -> bool:
 
 
 def try_to_reach(host: str, port: int) -> None:
-    """The store that is there already. Torch tries for half an hour, also where no port is left to connect from."""
+    """Fail early if the existing store is unreachable: torch tries for half an hour, even without a free port."""
     socket.create_connection((host, port), CONNECT_SECONDS).close()
 
 
 def meeting_address(host: str, all_here: bool = False) -> str | None:
-    """Our own address at which the others reach us, if this host is where all meet.
+    """Our own address at which the others reach us, if the rendezvous is on this host.
 
-    None where that is not sure: many hosts' own names stand for 127.0.1.1, where no other host reaches them.
+    None where that is uncertain: many hosts resolve their own name to 127.0.1.1, where no other host reaches them.
     """
     own = address_towards(host)
     is_loopback = own is not None and own.startswith(("127.", "::1"))
@@ -164,7 +164,7 @@ def interface_of(address: str | None) -> str | None:
 
 
 def address_towards(host: str) -> str | None:
-    """The own address messages to this host would come from. Nothing is sent to find out."""
+    """Our own address from which messages to this host would be sent. Nothing is sent to find it out."""
     if not host:
         return None
     try:

@@ -1,7 +1,7 @@
 """What ranks and proxies of mpich could not remove because they were killed: shared memory and topology files.
 
-Their names do not say whose they are. Removed is only what no living process can need: shared memory that nobody has
-mapped or open, and topology files older than every living proxy.
+The names of these files do not say which process they belong to. Only what no living process can need is removed:
+shared memory that no process has mapped or open, and topology files older than every living proxy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def in_use() -> set[str]:
     """Files in shared memory that a process has mapped or open."""
     found: set[str] = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or is not ours to look at
+        with suppress(OSError):  # it has ended in the meantime, or we may not read it
             lines = (process / "maps").read_text(errors="replace").splitlines()
             found |= {line.split(maxsplit=5)[5] for line in lines if str(SHARED_MEMORY) in line}
         with suppress(OSError):
@@ -56,6 +56,6 @@ def in_use() -> set[str]:
 
 def proxy_starts() -> Iterator[float]:
     for process in psutil.process_iter(["name", "create_time", "status"]):
-        name = process.info["name"]  # which the kernel cuts to 15 letters
+        name = process.info["name"]  # which the kernel truncates to 15 characters
         if name and PROXY.startswith(name) and process.info["status"] != psutil.STATUS_ZOMBIE:
             yield process.info["create_time"]

@@ -1,4 +1,4 @@
-"""Processes started by mpiexec: of one machine, of emulated nodes, or of hosts over ssh."""
+"""Processes started by mpiexec: on one machine, on emulated nodes, or on hosts over ssh."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.errors import NOT_RECORDED, InputError
-from gradsync.launch import mpi_leftovers
+from gradsync.launch.mpi import leftovers as mpi_leftovers
 from gradsync.launch.outcome import Outcome, died
 from gradsync.launch.processes import (
     PATIENCE,
+    SIGNALS_BY_NAME,
     WORKER,
     StoppedRanks,
     end_sessions,
@@ -34,15 +35,15 @@ from gradsync.record import rank_file, rank_files, rows_so_far
 
 LOG = "mpiexec.log"
 
-# Otherwise the ranks listen on every interface they find: the mpich wheel has UCX and libfabric, and takes UCX.
+# Otherwise the ranks listen on every interface they find: the mpich wheel has UCX and libfabric, and uses UCX.
 LOOPBACK_ONLY = {"UCX_NET_DEVICES": "lo", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
 STOPPED = -signal.SIGSTOP  # instead of mpiexec's own exit code, when we ended it because of a rank that was stopped
 
 
-def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) -> Outcome:
+def launch(config: Resolved, folders: Sequence[Path], program: str = WORKER) -> Outcome:
     """Start the ranks for these runs and wait. If one fails, mpiexec ends the others."""
-    mpi_leftovers.remove()  # of runs whose command was killed outright
+    mpi_leftovers.remove()  # those of runs whose command was killed outright
     try:
         return launch_there(config, folders, program)
     finally:
@@ -50,7 +51,7 @@ def launch(config: RunConfig, folders: Sequence[Path], program: str = WORKER) ->
             mpi_leftovers.remove()
 
 
-def launch_there(config: RunConfig, folders: Sequence[Path], program: str) -> Outcome:
+def launch_there(config: Resolved, folders: Sequence[Path], program: str) -> Outcome:
     folder, variables = folders[0], rank_environment(config)
     (folder / "logs").mkdir(exist_ok=True)
     if not (config.hosts or config.is_emulated):
@@ -67,8 +68,8 @@ def launch_there(config: RunConfig, folders: Sequence[Path], program: str) -> Ou
             nodes.fetch(folders)
 
 
-def run(config: RunConfig, words: Sequence[str], variables: Mapping[str, str], folder: Path) -> Outcome:
-    """mpiexec and what became of it, from its exit code and words and from what the ranks have written."""
+def run(config: Resolved, words: Sequence[str], variables: Mapping[str, str], folder: Path) -> Outcome:
+    """Run mpiexec; how the ranks ended follows from its exit code and output, and from their records."""
     stopped = StoppedRanks(config.timeout)
     too_long: list[int] = []
 
@@ -88,16 +89,16 @@ def run(config: RunConfig, words: Sequence[str], variables: Mapping[str, str], f
 
 
 class MpiexecFailed(Exception):
-    """The message carries its own words."""
+    """The message carries the stderr of mpiexec."""
 
 
 class ProcessDied(Exception):
-    """One of them: mpiexec does not say which."""
+    """One of the processes died: mpiexec does not say which."""
 
 
 def outcome(code: int, said: str, folder: Path, processes: int) -> Outcome:
-    """mpiexec has one exit code for all ranks. Whose it is tells the rank's own record, or mpiexec where it does."""
-    if named := failed_ranks(said):  # mpiexec.gforker names them all, also where its own exit code is 0
+    """mpiexec has one exit code for all ranks. Whose it is follows from the ranks' records or mpiexec's output."""
+    if named := failed_ranks(said):  # mpiexec.gforker names them all, even where its own exit code is 0
         return Outcome(exit_codes=named)
     if code == 0:
         return Outcome()
@@ -122,37 +123,36 @@ def outcome(code: int, said: str, folder: Path, processes: int) -> Outcome:
     )
 
 
-# How Hydra names the first process that failed, of those it had started.
+# How Hydra reports the first of its processes that failed.
 BLAMED = re.compile(r"PID (?P<pid>\d+) RUNNING AT (?P<node>\S+)\s+=\s+EXIT CODE: (?P<status>\d+)")
 
 
 def exit_code(status: int) -> int:
-    """Of Hydra's, which has the same number for an exit code and for a signal. A rank's own exit codes are few."""
-    return status if status in (1, 2, NOT_RECORDED) or status not in SIGNALS.values() else -status
+    """Tell exit codes from signals, which share one number in Hydra's status. A rank's own exit codes are few."""
+    return status if status in (1, 2, NOT_RECORDED) or status not in SIGNALS_BY_NAME.values() else -status
 
 
-# ``[0]2:Return code = 0, signaled with Killed``: mpiexec.gforker -exitinfo, a line for every rank if one has failed.
+# ``[0]2:Return code = 0, signaled with Killed``: what mpiexec.gforker -exitinfo prints for every rank if one fails.
 EXIT_LINE = re.compile(r"^\[\d+\](\d+):Return code = (\d+)(?:, signaled with (.+))?$", re.MULTILINE)
-SIGNALS = {signal.strsignal(item): item for item in signal.Signals}
 
 
 def failed_ranks(said: str) -> dict[int, int]:
-    """rank -> exit code of those that failed by themselves, as mpiexec.gforker tells it; the others it made quit."""
+    """rank -> exit code of those that failed by themselves, as mpiexec.gforker reports it; the rest got SIGQUIT."""
     found = {
-        int(rank): -SIGNALS.get(name.strip(), signal.SIGKILL) if name else int(code)
+        int(rank): -SIGNALS_BY_NAME.get(name.strip(), signal.SIGKILL) if name else int(code)
         for rank, code, name in EXIT_LINE.findall(said)
     }
     return {rank: code for rank, code in found.items() if code not in (0, -signal.SIGQUIT)}
 
 
 def command(
-    config: RunConfig,
+    config: Resolved,
     folders: Sequence[Path],
     program: str = WORKER,
     hosts: Sequence[str] = (),
     shell: Sequence[str] = (),
 ) -> list[str]:
-    """``hosts``: for every place of the config, where it is; ``shell``: the program that reaches them, if not ssh."""
+    """``hosts``: the host of every place in the config; ``shell``: options for reaching them other than by ssh."""
     rank = rank_words(config.remote_python or sys.executable, program, [folder.absolute() for folder in folders])
     if not hosts:
         return [*find_mpiexec(config.mpiexec, one_host=True), "-n", str(config.processes), *rank]
@@ -161,8 +161,8 @@ def command(
     return [*find_mpiexec(config.mpiexec), *where, "-n", str(config.processes), *rank]
 
 
-def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
-    """The command that starts all of it, to be given by hand on a machine that reaches the hosts."""
+def text(config: Resolved, folder: Path, program: str = WORKER) -> str:
+    """The command that starts the run, to be entered by hand on a machine that can reach the hosts."""
     settings = " ".join(f"{name}={value}" for name, value in rank_environment(config).items())
     (folder / "logs").mkdir(exist_ok=True)
     shell = Ssh(config).shell(folder / "logs") if config.hosts else []
@@ -171,9 +171,9 @@ def text(config: RunConfig, folder: Path, program: str = WORKER) -> str:
 
 
 def find_mpiexec(asked: str | None, one_host: bool = False) -> list[str]:
-    """What was asked for, else the one that came with this python's MPI, else the one on the path.
+    """The one that was asked for, else the one installed with this Python's MPI, else the one on the path.
 
-    ``one_host``: mpich's gforker, where there is one: it opens no port at all, and tells how each rank has ended.
+    ``one_host``: prefer mpich's gforker, which opens no port at all and reports how each rank has ended.
     Hydra, mpich's ordinary mpiexec, listens on every interface of the host.
     """
     if asked:

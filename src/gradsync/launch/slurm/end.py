@@ -1,18 +1,17 @@
-"""How a Slurm job has ended: from its state, what srun has said, and the ranks' records."""
+"""How a Slurm job has ended, from its state, the output of srun, and the ranks' records."""
 
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from gradsync.config.values import counted
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.processes import last_words
-from gradsync.launch.slurm_script import LOG
+from gradsync.launch.processes import SIGNALS_BY_NAME, last_words
+from gradsync.launch.slurm.script import LOG
 from gradsync.record import rank_file, rank_files, rows_so_far
-from gradsync.values import counted
 
 ENDS = {
     "COMPLETED": "ended",
@@ -21,30 +20,27 @@ ENDS = {
     "TIMEOUT": "reached its time limit",
     "DEADLINE": "reached its deadline",
     "NODE_FAIL": "lost a node",
-    "BOOT_FAIL": "found that a node did not boot",
+    "BOOT_FAIL": "had a node that did not boot",
     "OUT_OF_MEMORY": "ran out of memory",
-    "PREEMPTED": "had to make room for another job",
+    "PREEMPTED": "was preempted by another job",
     "REVOKED": "was revoked",
 }
 HINTS = {
     "TIMEOUT": "give it a longer --time",
-    "OUT_OF_MEMORY": "ask for more, for instance --sbatch mem-per-cpu=4G",
+    "OUT_OF_MEMORY": "ask for more memory, for instance --sbatch mem-per-cpu=4G",
 }
-FORGOTTEN = "forgotten"  # by Slurm, some minutes after the end
+FORGOTTEN = "forgotten"  # Slurm forgets a job some minutes after its end
 
 LOOK_AGAIN_SECONDS = 0.5
-SHARED_SECONDS = 10  # until what other nodes have written is seen here
-
-# What srun calls a death by signal.
-SIGNALS = {signal.strsignal(item): int(item) for item in signal.Signals}
+SHARED_SECONDS = 10  # until what other nodes have written is visible here
 
 
 class JobEnded(Exception):
-    """Otherwise than by the end of its work."""
+    """The job ended before its work was done."""
 
 
 def outcome(job: str, state: str, folders: Sequence[Path], processes: int) -> Outcome:
-    """What the end of the job means for the run it was at."""
+    """What the end of the job means for the run that was in progress."""
     words = said(folders[0])
     begun = [folder for folder in folders if rank_files(folder)]
     if state in ("COMPLETED", FORGOTTEN):
@@ -60,7 +56,7 @@ def outcome(job: str, state: str, folders: Sequence[Path], processes: int) -> Ou
 
 
 def told(folder: Path) -> Outcome | None:
-    """The same for a run whose job nobody has followed, where Slurm's words are enough."""
+    """The outcome of a run whose job no command has followed, where Slurm's output is enough."""
     words = said(folder)
     state, codes = cancelled(words), exit_codes(words)
     if state:
@@ -70,7 +66,7 @@ def told(folder: Path) -> Outcome | None:
 
 
 def said(folder: Path) -> str:
-    """By Slurm and srun."""
+    """What Slurm and srun have printed."""
     log = folder / "logs" / LOG
     return log.read_text(errors="replace") if log.exists() else ""
 
@@ -82,19 +78,19 @@ def sentence(job: str, state: str, steps: int) -> str:
 
 def left_no_record(job: str, ranks: Sequence[int]) -> str:
     return (
-        f"the Slurm job {job} ended, but {counted(len(ranks), 'rank')} ({', '.join(map(str, ranks))}) left no whole "
-        "record. HINT: the run folder must be on a file system that all nodes share (--out)."
+        f"the Slurm job {job} ended, but {counted(len(ranks), 'rank')} ({', '.join(map(str, ranks))}) left no "
+        "complete record. HINT: the run folder must be on a file system that all nodes share (--out)."
     )
 
 
 def steps_done(folder: Path) -> int:
-    """Of the rank that has done the most."""
+    """The steps of the rank that has done the most."""
     counts = (sum(row["kind"] == "step" for row in rows_so_far(path)) for path in rank_files(folder).values())
     return max(counts, default=0)
 
 
 def unended(folder: Path, processes: int) -> list[int]:
-    """The ranks without an end in their records; those of other nodes may come late."""
+    """The ranks without an end in their records; records from other nodes may arrive late."""
     until = time.monotonic() + SHARED_SECONDS
     while True:
         found = [rank for rank in range(processes) if not has_ended(rank_file(folder, rank))]
@@ -132,7 +128,7 @@ def failed_tasks(line: str) -> dict[int, int]:
     told = re.match(r"srun: error: \S+: tasks? ([\d,-]+): (?:Exited with exit code (\d+)|([^(]+))", line)
     if not told:
         return {}
-    code = int(told[2]) if told[2] else -SIGNALS.get(told[3].strip(), -1)
+    code = int(told[2]) if told[2] else -SIGNALS_BY_NAME.get(told[3].strip(), -1)
     return dict.fromkeys(numbers(told[1]), code)
 
 

@@ -1,4 +1,4 @@
-"""What Slurm is told: the sbatch script and the srun command, as text. What it cannot be told is refused."""
+"""The sbatch script and the srun command, as text. Settings they cannot express are refused."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from gradsync.config import ONE_PROCESS, RunConfig
+from gradsync.config import Resolved
+from gradsync.config.values import counted, one_line
 from gradsync.errors import InputError
 from gradsync.launch.processes import rank_words
 from gradsync.record import rank_file
-from gradsync.values import one_line
 
 LOG = "slurm.log"
 
@@ -22,20 +22,20 @@ OURS = ("ntasks", "cpus-per-task", "job-name", "chdir", "output")
 
 
 def script(
-    config: RunConfig, folders: Sequence[Path], program: str, environment: Mapping[str, str], start_in: Path
+    config: Resolved, folders: Sequence[Path], program: str, environment: Mapping[str, str], start_in: Path
 ) -> str:
     """The whole sbatch script. The folders are absolute: it can be submitted from anywhere."""
     first = folders[0]
     options = [
         f"--job-name=gradsync-{re.sub(r'[^A-Za-z0-9._-]+', '-', first.name)}",
         *job_options(config),
-        "--no-requeue",  # ranks would write a second record behind the first
+        "--no-requeue",  # after a requeue, ranks would append a second record to the first
         f"--chdir={start_in}",
         f"--output={str(first / 'logs' / LOG).replace('%', '%%')}",
     ]
     command = srun(config, folders, program)
-    for words in (*options, *command):  # behind a line break a comment of sbatch would become a command
-        one_line("what Slurm is to be told", words)
+    for words in (*options, *command):  # after a line break, the rest of an #SBATCH line would be a command
+        one_line("the text for the Slurm script", words)
     record = shlex.quote(str(rank_file(first, 0)))
     return "\n".join(
         [
@@ -51,8 +51,8 @@ def script(
     )
 
 
-def job_options(config: RunConfig) -> tuple[str, ...]:
-    """What the job is to be like; runs for which this is the same can share one."""
+def job_options(config: Resolved) -> tuple[str, ...]:
+    """The options of the job; runs for which they are the same can share one."""
     own = {"partition": config.partition, "account": config.account, "time": config.time}
     return (
         *step_options(config),
@@ -61,7 +61,7 @@ def job_options(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def step_options(config: RunConfig) -> tuple[str, ...]:
+def step_options(config: Resolved) -> tuple[str, ...]:
     """Slurm puts the ranks on the nodes in order, servers last."""
     return (
         f"--nodes={nodes_needed(config)}",
@@ -71,25 +71,25 @@ def step_options(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def tasks_on_a_node(config: RunConfig) -> int:
-    """At most. Servers may make them more than there are workers."""
-    assert config.nodes and config.workers_per_node
+def tasks_on_a_node(config: Resolved) -> int:
+    """The most tasks on any node; with servers, they may exceed the workers per node."""
+    assert config.nodes  # Slurm always has nodes
     return max(min(config.workers_per_node, config.processes), ceil(config.processes / config.nodes))
 
 
-def nodes_needed(config: RunConfig) -> int:
+def nodes_needed(config: Resolved) -> int:
     return ceil(config.processes / tasks_on_a_node(config))
 
 
-def srun(config: RunConfig, folders: Sequence[Path], program: str, options: Sequence[str] = ()) -> list[str]:
-    """In a batch script it takes over the options of the job, all but --cpus-per-task (since Slurm 22.05)."""
+def srun(config: Resolved, folders: Sequence[Path], program: str, options: Sequence[str] = ()) -> list[str]:
+    """In a batch script, srun inherits all options of the job except --cpus-per-task (since Slurm 22.05)."""
     options = options or [f"--cpus-per-task={config.threads}"]
     mpi = ["--mpi=pmi2"] if config.transport == "mpi" else []
     rank = rank_words(config.remote_python or sys.executable, program, folders)
     return ["srun", "--kill-on-bad-exit=1", *options, *mpi, *rank]
 
 
-def check_options(config: RunConfig) -> None:
+def check_options(config: Resolved) -> None:
     for option in config.sbatch:
         words = option.removeprefix("--")
         name = words.partition("=")[0]
@@ -99,7 +99,7 @@ def check_options(config: RunConfig) -> None:
             raise InputError(f"--sbatch {option!r}: it must read name=value or name, for instance gres=gpu:4.")
 
 
-def check_allocation(config: RunConfig, environment: Mapping[str, str]) -> None:
+def check_allocation(config: Resolved, environment: Mapping[str, str]) -> None:
     """Whether the run fits into the allocation this process is in."""
     job, tasks, nodes = (environment.get(f"SLURM_{name}", "") for name in ("JOB_ID", "NTASKS", "JOB_NUM_NODES"))
     given = [f"--{name}" for name in ("partition", "account", "time", "sbatch") if getattr(config, name)]
@@ -108,14 +108,14 @@ def check_allocation(config: RunConfig, environment: Mapping[str, str]) -> None:
             f"you set {', '.join(given)} for a new Slurm job, but are inside the allocation {job}. "
             "HINT: leave that out, or leave the allocation."
         )
-    if config.strategy not in ONE_PROCESS and tasks.isdecimal() and int(tasks) != config.processes:
+    if not config.in_one_process and tasks.isdecimal() and int(tasks) != config.processes:
         raise InputError(
-            f"the run is for {config.processes} processes, but SLURM_NTASKS of the allocation {job} you are in is "
-            f"{tasks}. HINT: as many workers as tasks, or an allocation with --ntasks={config.processes}."
+            f"the run has {counted(config.processes, 'rank')}, but SLURM_NTASKS of the allocation {job} you are in "
+            f"is {tasks}. HINT: use as many workers as tasks, or an allocation with --ntasks={config.processes}."
         )
     needed = nodes_needed(config)
     if nodes.isdecimal() and int(nodes) < needed:
         raise InputError(
             f"the run is for {needed} nodes, but the allocation {job} you are in has {nodes}. "
-            f"HINT: --nodes {nodes}, or an allocation with --nodes={needed}."
+            f"HINT: use --nodes {nodes}, or an allocation with --nodes={needed}."
         )

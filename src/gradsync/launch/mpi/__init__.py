@@ -1,0 +1,1 @@
+"""mpiexec: starting ranks with it, and what it may leave behind."""

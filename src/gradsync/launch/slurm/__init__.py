@@ -1,0 +1,1 @@
+"""Slurm: the job script, starting a job, and how it ended."""
