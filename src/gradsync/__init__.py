@@ -1,4 +1,4 @@
-"""Train a model data-parallel under any way of agreeing on gradients."""
+"""Train a model data-parallel under any synchronization strategy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,15 +6,20 @@ from gradsync.errors import InputError
 from gradsync.version import __version__
 
 if TYPE_CHECKING:
-    from gradsync.strategies import Strategy, attach
+    from gradsync.rank.attach import attach
+    from gradsync.strategies import Strategy
 
 __all__ = ["InputError", "Strategy", "__version__", "attach"]
 
 
 def __getattr__(name: str) -> Any:
     """These need torch; importing them on first use keeps ``gradsync --help`` quick."""
-    if name in ("Strategy", "attach"):
-        from gradsync import strategies
+    if name == "attach":
+        from gradsync.rank.attach import attach
 
-        return getattr(strategies, name)
+        return attach
+    if name == "Strategy":
+        from gradsync.strategies import Strategy
+
+        return Strategy
     raise AttributeError(f"module 'gradsync' has no attribute {name!r}")

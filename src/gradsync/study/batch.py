@@ -8,32 +8,24 @@ from typing import ClassVar
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.exhibit import Axis, Chart, Column, Section, Table, mean_of
+from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
+from gradsync.exhibit.columns import cell
+from gradsync.exhibit.form import Axis, Chart, Section, Table
+from gradsync.figures.cases import Case, cases, way_of
+from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
+from gradsync.figures.catalogue.of_time import EPOCH, EPOCH_WITHOUT_DATA, SAMPLES, STEP
+from gradsync.figures.value import mean_of, ratio, written
 from gradsync.record import Run
-from gradsync.study.cases import (
-    Case,
-    cases,
-    cpu_percent,
-    epoch_seconds,
-    epoch_without_data,
-    is_projected,
-    peak_memory,
-    remarks,
-    samples_per_second,
-    seconds_per_step,
-    way_of,
-    with_remark,
-)
-from gradsync.study.settings import Study
+from gradsync.study.making.several import SettingsStudy
 
 SMALLEST, FACTOR = 32, 4
-SAMPLES = {"cifar10": 50_000, "mnist": 60_000, "synthetic": 2_560}
+SET_SIZES = {"cifar10": 50_000, "mnist": 60_000, "synthetic": 2_560}
 MOST = 1 << 17
 
 
 @dataclass(kw_only=True)
-class Batch(Study):
-    """Batch sizes × 4 from 32 on, until memory ends or the training set does. Two epochs; the second is timed."""
+class BatchStudy(SettingsStudy):
+    """Batch sizes 32, 128, ... until memory or data runs out; times the second epoch."""
 
     batch_sizes: tuple[int, ...] = ()
     """Other batch sizes, for instance 16,64,256."""
@@ -44,7 +36,6 @@ class Batch(Study):
     name: ClassVar[str] = "batch"
     title: ClassVar[str] = "Batch size: how fast, and what fits"
     default_epochs: ClassVar[int | None] = 2
-    own_processes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,21 +52,23 @@ class Batch(Study):
 
     @property
     def default_sizes(self) -> list[int]:
-        """As many as the training set has samples for."""
-        samples = self.train_samples or SAMPLES.get(self.data, MOST)
+        """32, 128, ... up to the number of training samples."""
+        samples = self.train_samples or SET_SIZES.get(self.data, MOST)
         sizes = [SMALLEST]
         while sizes[-1] * FACTOR <= min(samples, MOST):
             sizes.append(sizes[-1] * FACTOR)
         return sizes
 
-    def is_needless(self, config: RunConfig, done: Sequence[Run]) -> bool:
+    def own_processes(self, asked: RunConfig) -> bool:
+        """Peak memory belongs to a process, and includes whatever it ran before."""
+        return True
+
+    def is_needless(self, asked: RunConfig, done: Sequence[Run]) -> bool:
         """What did not fit into memory does not fit with more samples either."""
-        asked = config.resolved()
         return any(
             run.out_of_memory
-            and run.summary
-            and (run.summary["strategy"], run.summary["world_size"]) == (asked.strategy, asked.workers)
-            and run.summary["batch_size"] <= (asked.batch_size or 0)
+            and (run.config["strategy"], run.config["workers"]) == (asked.strategy, asked.workers)
+            and (run.config["batch_size"] or 0) <= (asked.batch_size or 0)
             for run in done
         )
 
@@ -85,84 +78,58 @@ class Batch(Study):
 
 
 def table(found: Sequence[Case]) -> Table:
-    columns = [
-        Column("strategy"),
-        Column("workers"),
-        Column("batch size"),
-        Column("epoch", "s"),
-        Column("without data loading", "s"),
-        Column("step", "s"),
-        Column("samples", "1/s", ",.0f"),
-        Column("CPU", "%", ".0f"),
-        Column("peak memory", "MB", ",.0f"),
-        *remarks(found),
-    ]
-    rows = [
-        with_remark(
-            case,
-            columns,
-            [
-                case.figures.get("strategy"),
-                case.figures.get("world_size"),
-                case.figures.get("batch_size"),
-                case.of(epoch_seconds),
-                case.of_run(epoch_without_data),
-                case.of(seconds_per_step),
-                case.of(samples_per_second),
-                case.of(cpu_percent),
-                case.of(lambda figures: megabytes(peak_memory(figures))),
-            ],
-        )
-        for case in found
-    ]
-    notes = [
-        "epoch: the second one, without testing; samples: of all workers, in steps 2 to 40; CPU: 100 % is one core."
-    ]
-    if any(case.completed and is_projected(case.figures) for case in found):
-        notes = ["epoch: as many steps as one has, at the pace of steps 2 to 40; CPU: 100 % is one core."]
-    return Table("Time of an epoch by batch size", columns, rows, notes)
-
-
-def megabytes(count: float | None) -> float | None:
-    return None if count is None else count / 1e6
+    figures = (EPOCH, EPOCH_WITHOUT_DATA, STEP, SAMPLES, CPU, DEVICE_MEMORY)
+    return case_table("Time of an epoch by batch size", found, STRATEGY | WORKERS | BATCH, figures)
 
 
 def charts(found: Sequence[Case]) -> list[Chart]:
     done = [case for case in found if case.completed]
     if len(done) < 2:
         return []
-    size = Axis("batch", "samples in a batch", log=True)
+    size = Axis("batch", "batch size", log=True)
     rows = [
         {
-            "batch": case.figures["batch_size"],
-            "seconds": mean_of(case.of(epoch_seconds)),
-            "samples": mean_of(case.of(samples_per_second)),
-            "memory": megabytes(mean_of(case.of(peak_memory))),
+            "batch": case.figures.batch_size,
+            "seconds": mean_of(cell(case, EPOCH)),
+            "samples": mean_of(cell(case, SAMPLES)),
+            "memory": mean_of(cell(case, DEVICE_MEMORY)),
             "strategy": way_of(case, done),
         }
         for case in done
     ]
     return [
         Chart("Time of an epoch by batch size", "lines", rows, size, Axis("seconds", "epoch", "s"), "strategy"),
-        Chart("Samples per second by batch size", "lines", rows, size, Axis("samples", "samples", "1/s"), "strategy"),
+        Chart("Throughput by batch size", "lines", rows, size, Axis("samples", "throughput", "1/s"), "strategy"),
         Chart("Peak memory by batch size", "lines", rows, size, Axis("memory", "peak memory", "MB"), "strategy"),
     ]
 
 
 def sentences(found: Sequence[Case]) -> list[str]:
-    done = [case for case in found if case.completed and mean_of(case.of(epoch_seconds))]
+    ways = dict.fromkeys(way_of(case, found) for case in found)
+    done = [case for case in found if case.completed and mean_of(case.value(EPOCH))]
     texts = []
-    if len(done) > 1:
-        first, best = done[0], min(done, key=lambda case: mean_of(case.of(epoch_seconds)) or 0.0)
-        slow, fast = mean_of(first.of(epoch_seconds)) or 0.0, mean_of(best.of(epoch_seconds)) or 1.0
-        texts.append(
-            f"On {first.figures['device']}, an epoch of {first.figures['model']} takes {slow:.3g} s with batches of "
-            f"{first.figures['batch_size']}, and {fast:.3g} s with batches of {best.figures['batch_size']}: "
-            f"{slow / fast:.2f}× as fast, and the fastest."
-        )
+    for way in ways:
+        own = [case for case in done if way_of(case, found) == way]
+        texts += [fastest(own, f", {way}" if len(ways) > 1 else "")] if len(own) > 1 else []
     for case in found:
-        if case.runs[0].out_of_memory:
-            texts.append(f"Memory ends below batches of {case.figures['batch_size']}: that one did not fit.")
+        if case.run.out_of_memory:
+            texts.append(f"Batches of {case.figures.batch_size} did not fit into memory.")
         elif not case.completed:
-            texts.append(f"Batches of {case.figures.get('batch_size')}: {case.remark}.")
+            texts.append(f"Batches of {case.figures.batch_size}: {case.remark}.")
     return texts
+
+
+def fastest(own: Sequence[Case], way: str) -> str:
+    """The first batch size against the one with the shortest epoch."""
+    first, best = own[0], min(own, key=lambda case: mean_of(case.value(EPOCH)) or 0.0)
+    slow, fast = first.value(EPOCH), best.value(EPOCH)
+    text = (
+        f"On {first.figures.device}{way}, an epoch of {first.figures.model} takes {written(slow)} s with batches of "
+        f"{first.figures.batch_size}"
+    )
+    if best is first:
+        return f"{text}: no larger batch is faster."
+    return (
+        f"{text}, and {written(fast)} s with batches of {best.figures.batch_size}: "
+        f"{written(ratio(slow, fast), '.2f')}× as fast, and the fastest of all."
+    )

@@ -1,38 +1,53 @@
-"""Computing against communicating, in seconds of an epoch: by the ledger, and by the lab's subtraction.
+"""Computation against communication, in seconds of an epoch: by the ledger, and by the subtraction of the HPML lab.
 
-The subtraction knows epoch times only. One worker with the same share of the batch needs T₁ for all steps of an
-epoch; N workers divide these steps among them, so computing should take T₁/N, and what is beyond it in T_N is called
+The subtraction uses epoch times only. One worker with the same share of the batch needs T₁ for all steps of an
+epoch; N workers divide these steps among them, so computing should take T₁/N, and the rest of T_N is called
 communication. The ledger has stamps of both. Where the two differ, the subtraction calls something communication that
-is none, for instance cores that N workers must share.
+is not, for instance waiting for cores that N workers share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gradsync.config import RunConfig
+from gradsync.config.values import counted
 from gradsync.errors import InputError
-from gradsync.exhibit import Axis, Chart, Column, Exhibit, Section, Table, Value
+from gradsync.exhibit.cases import share_of
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.runs.table import window_text
+from gradsync.figures.cases import Case, cases
+from gradsync.figures.catalogue.of_time import (
+    COMMUNICATION_EPOCH,
+    COMPUTE_EPOCH,
+    EPOCH,
+    HIDDEN_STEP,
+    REST_EPOCH,
+    WIRE_EPOCH,
+    is_projected,
+)
+from gradsync.figures.catalogue.of_traffic import BANDWIDTH, SENT_EPOCH, gradient_bytes
+from gradsync.figures.consistency import flags, link_bytes_per_second
+from gradsync.figures.figure import Figure
+from gradsync.figures.place import Place, place_of
+from gradsync.figures.value import Value, mean_of
+from gradsync.ledger.cost import link_share
 from gradsync.record import Run
-from gradsync.study.cases import Case, cases, epoch_seconds, is_projected
-from gradsync.study.consistency import flags, link_bytes_per_second
-from gradsync.study.place import Place, place_of
-from gradsync.study.settings import Study
-from gradsync.values import counted
+from gradsync.study.making.several import SettingsStudy
 
 BATCHES = (32, 128)
 WORKERS = (2, 4)
-OFF_THE_EPOCH = 0.25  # the ledger is of steps 2 to 40; later ones may be faster or slower
+OFF_THE_EPOCH = 0.25  # the ledger covers the timed window only; other steps may be faster or slower
 
 
 @dataclass(kw_only=True)
-class Communication(Study):
-    """Compute and communication seconds of an epoch, by the ledger and by subtraction, and the bandwidth used."""
+class Communication(SettingsStudy):
+    """Compute and communication time of an epoch, and the bandwidth that was used."""
 
     strategies: tuple[str, ...] = ("all-reduce",)
-    """The strategies to look at. What ddp hides behind computing is no time that is lost: the tables leave it out."""
+    """The strategies to measure. The tables leave out communication that ddp hides behind computation."""
 
     batch_sizes: tuple[int, ...] = BATCHES
     """Samples per step and worker, for instance 32,128,512."""
@@ -41,7 +56,7 @@ class Communication(Study):
     """Test as well."""
 
     name: ClassVar[str] = "communication"
-    title: ClassVar[str] = "Computing against communicating"
+    title: ClassVar[str] = "Computation against communication"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +87,7 @@ class Communication(Study):
 
 @dataclass(frozen=True)
 class Epoch:
-    """One case in seconds of an epoch, by its mean over repeats."""
+    """One case in seconds of an epoch, the mean over its repeats."""
 
     strategy: str
     workers: int
@@ -80,14 +95,14 @@ class Epoch:
     """Samples per step and worker."""
 
     place: Place
-    """That, and where: one worker with the same did the same work."""
+    """The share, and where it was run: one worker in the same place did the same work."""
 
     steps: int
     seconds: float
     compute: float
     communication: float
     wire: float
-    """Of it, while bytes moved."""
+    """The part of communication in which bytes moved."""
 
     hidden: float
     rest: float
@@ -95,15 +110,19 @@ class Epoch:
 
     gradient_bytes: float
     sent_bytes: float | None
-    """By a rank in an epoch, as the kernel counted: the mean of all ranks."""
+    """Sent by a rank in an epoch, as the kernel counted: the mean over all ranks."""
 
     link: float | None
     """Bytes a second."""
 
+    bandwidth: float | None
+    """Bandwidth used, by the ledger, in bytes a second."""
+
+    window: str
     projected: bool
 
     def by_subtraction(self, alone: dict[Place, Epoch]) -> tuple[float, float] | None:
-        """Compute and communication."""
+        """Seconds of compute and of communication."""
         one = alone.get(self.place)
         if one is None:
             return None
@@ -112,54 +131,40 @@ class Epoch:
 
     @property
     def moved(self) -> float:
-        """What passes each link in an epoch, at least, by the formula for all-reduce."""
-        return 2 * (self.workers - 1) / self.workers * self.gradient_bytes * self.steps
+        """The least bytes that pass each link in an epoch, by the formula for all-reduce."""
+        return link_share("all-reduce", self.workers) * self.gradient_bytes * self.steps
 
 
 def read_epoch(case: Case) -> Epoch | None:
-    """None where it was not completed, or has no ledger."""
-    each = [run.summary for run in case.runs if run.summary]
-    needed = ("ledger", "steps_per_epoch", "parameters")
-    if not case.completed or not all(figures[name] for figures in each for name in needed):
+    """None if the case was not completed, or has no ledger."""
+    figures = case.figures
+    if not case.completed or not figures.ledger or not figures.steps_per_epoch or not figures.parameters:
         return None
-    steps = case.figures["steps_per_epoch"]
 
-    def mean(value: float) -> float:
-        return value / len(each)
+    def mean(figure: Figure) -> float:
+        return mean_of(case.value(figure)) or 0.0
 
-    def part(*names: str) -> float:
-        return mean(sum(figures["ledger"][name] for figures in each for name in names)) * steps
-
-    share = case.figures["batch_size"] // case.figures["world_size"]
-    seconds = mean(sum(epoch_seconds(figures) or 0.0 for figures in each))
+    share = share_of(case)
+    sent = mean_of(case.value(SENT_EPOCH))
     return Epoch(
-        strategy=case.figures["strategy"],
-        workers=case.figures["world_size"],
+        strategy=figures.strategy,
+        workers=figures.world_size,
         share=share,
-        place=(share, *place_of(case.figures)),
-        steps=steps,
-        seconds=seconds,
-        compute=part("copy", "forward", "backward", "optimizer"),
-        communication=part("wait", "wire"),
-        wire=part("wire"),
-        hidden=mean(sum(figures["hidden_comm"] for figures in each)) * steps,
-        rest=part("data", "other"),
-        gradient_bytes=case.figures["parameters"] * parameter_bytes(case.figures),
-        sent_bytes=sent_in_epoch(case.figures, steps),
-        link=link_bytes_per_second(case.figures),
-        projected=is_projected(case.figures),
+        place=(share, *place_of(figures)),
+        steps=figures.steps_per_epoch,
+        seconds=mean(EPOCH),
+        compute=mean(COMPUTE_EPOCH),
+        communication=mean(COMMUNICATION_EPOCH),
+        wire=mean(WIRE_EPOCH),
+        hidden=mean(HIDDEN_STEP) * figures.steps_per_epoch,
+        rest=mean(REST_EPOCH),
+        gradient_bytes=gradient_bytes(figures),
+        sent_bytes=None if sent is None else sent / len(figures.ranks),
+        link=link_bytes_per_second(figures),
+        bandwidth=mean_of(case.value(BANDWIDTH)),
+        window=window_text(figures),
+        projected=is_projected(figures),
     )
-
-
-def parameter_bytes(figures: dict[str, Any]) -> int:
-    return 8 if figures["precision"] == "fp64" else 4
-
-
-def sent_in_epoch(figures: dict[str, Any], steps: int) -> float | None:
-    networks = [rank["network"] for rank in figures["ranks"] if rank["network"] and rank["network"]["steps"]]
-    if not networks:
-        return None
-    return sum(item["sent_bytes"] / item["steps"] for item in networks) / len(networks) * steps
 
 
 def time_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
@@ -187,18 +192,19 @@ def time_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
             epoch.communication,
             epoch.rest,
         ]
-        problems = [] if communication is None or communication >= 0 else ["negative: cannot be"]
+        problems = [] if communication is None or communication >= 0 else ["impossible: negative time"]
         apart = (epoch.compute + epoch.communication + epoch.rest) / epoch.seconds - 1
         if abs(apart) > OFF_THE_EPOCH:
             problems.append(f"parts are {apart:+.0%} off the epoch")
         rows.append([*row, compute, communication, "; ".join(problems)])
+    timed = " or ".join(dict.fromkeys(epoch.window for epoch in found))
     notes = [
-        "ledger: stamps of steps 2 to 40, times the steps of an epoch; communication: wait and wire; "
-        "subtraction: compute is the epoch of one worker with the same share, over the workers; the rest is "
-        "communication."
+        f"ledger: stamps of {timed}, times the steps of an epoch; communication: wait and wire; "
+        "subtraction: compute is the epoch of one worker with the same share, divided by the number of workers; the "
+        "rest is communication."
     ]
     if any(epoch.projected for epoch in found):
-        notes.append("epoch: as many steps as one has, at the pace of steps 2 to 40.")
+        notes.append(f"epoch: projected to all its steps at the pace of {timed}.")
     return Table("Compute and communication seconds of an epoch", columns, rows, notes)
 
 
@@ -217,9 +223,8 @@ def bandwidth_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
     ]
     rows: list[list[Value]] = []
     for epoch in found:
-        busy = epoch.communication + epoch.hidden
         _, rest = epoch.by_subtraction(alone) or (None, None)
-        by_ledger = epoch.moved / busy if busy > 0 else None
+        by_ledger = epoch.bandwidth
         by_rest = epoch.moved / rest if rest and rest > 0 else None
         problems = flags(epoch.strategy, epoch.moved, epoch.sent_bytes, epoch.wire + epoch.hidden, epoch.link, rest)
         rows.append(
@@ -237,9 +242,9 @@ def bandwidth_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
             ]
         )
     notes = [
-        "formula: 2 (N − 1)/N · S for every step, S the bytes of all gradients; used: that over the time of "
+        "formula: 2 (N − 1)/N · S for every step, S the bytes of all gradients; used: these bytes over the time of "
         "communication, which is the bus bandwidth of nccl-tests; by ledger the hidden time counts too.",
-        "flags: what cannot be, or does not go together.",
+        "flags: figures that are impossible, or contradict each other.",
     ]
     return Table("Bandwidth used", columns, rows, notes)
 
@@ -251,7 +256,7 @@ def chart(found: Sequence[Epoch]) -> Chart:
         parts = {"compute": epoch.compute, "communication": epoch.communication, "other": epoch.rest}
         rows += [{"case": name, "part": part, "seconds": value} for part, value in parts.items()]
     x, y = Axis("case", "workers and batch per worker"), Axis("seconds", "epoch", "s")
-    return Chart("Computing against communicating", "stack", rows, x, y, "part")
+    return Chart("Computation against communication", "stack", rows, x, y, "part")
 
 
 def sentences(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What large batches do to accuracy after the same number of epochs, and what the remedies give back.
+"""What large batches do to accuracy after the same number of epochs, and what the remedies recover.
 
 The remedies are those of Goyal et al. (2017): a learning rate that grows with the batch, reached over the first
-epochs. LARS (You et al. 2017) is there as a third way.
+epochs. LARS (You et al. 2017) is a third option.
 """
 
 from __future__ import annotations
@@ -10,22 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from gradsync.config import LEARNING_RATE, RunConfig
+from gradsync.config import RunConfig
+from gradsync.config.resolved import LEARNING_RATE
 from gradsync.errors import InputError
-from gradsync.exhibit import Axis, Chart, Column, Section, Table, Value, mean_of
+from gradsync.exhibit.cases import BATCH, Fact, case_table
+from gradsync.exhibit.form import Axis, Chart, Section, Table
+from gradsync.figures.cases import Case, cases, way_of
+from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_ACCURACY, TRAIN_LOSS, UPDATES
+from gradsync.figures.value import mean_of, written
 from gradsync.record import Run
-from gradsync.study.cases import (
-    Case,
-    accuracy,
-    cases,
-    remarks,
-    test_loss,
-    train_accuracy,
-    train_loss,
-    way_of,
-    with_remark,
-)
-from gradsync.study.settings import Study
+from gradsync.study.making.several import SettingsStudy
 
 Remedy = Literal["none", "scaling", "lars"]
 
@@ -35,17 +29,17 @@ MOST_WARMUP = 5.0
 
 
 @dataclass(kw_only=True)
-class LargeBatch(Study):
-    """Accuracy and loss after --epochs epochs by batch size, with the same learning rate and with the remedies."""
+class LargeBatch(SettingsStudy):
+    """Accuracy by batch size, with one learning rate and with large-batch remedies."""
 
     batch_sizes: tuple[int, ...] = BATCHES
-    """Samples per step over all workers; the first one is what --lr is meant for."""
+    """Global batch sizes; --lr is meant for the first one."""
 
     remedies: tuple[Remedy, ...] = ("none", "scaling")
-    """none: one learning rate for all; scaling: it grows with the batch, with a warm-up; lars: and LARS with it."""
+    """none: one learning rate for all; scaling: it grows with the batch, with a warm-up; lars: the same with LARS."""
 
     train_accuracy: bool = True
-    """Also count how many samples of each training batch are recognised."""
+    """Also record the training accuracy of each batch."""
 
     name: ClassVar[str] = "large-batch"
     title: ClassVar[str] = "Large batches, and what they cost"
@@ -65,7 +59,7 @@ class LargeBatch(Study):
             for workers in self.numbers
             for remedy in self.remedies
             for size in self.batch_sizes
-            if remedy == "none" or size != self.batch_sizes[0]  # where there is nothing to remedy
+            if remedy == "none" or size != self.batch_sizes[0]  # the first size has nothing to remedy
         ]
 
     def settings_of(self, remedy: Remedy, size: int) -> dict[str, Any]:
@@ -87,43 +81,31 @@ class LargeBatch(Study):
 
 
 def remedy_of(case: Case) -> str:
-    """How its learning rate was chosen, from its settings: what has no warm-up has no remedy."""
+    """How its learning rate was chosen, read from its settings: a run without warm-up has no remedy."""
     if not case.setting["warmup_epochs"]:
         return "none"
     return "lars" if case.setting["optimizer"] == "lars" else "scaling"
 
 
 def table(found: Sequence[Case]) -> Table:
-    epochs = max((len(case.figures["train_loss"]) for case in found if case.completed), default=0)
-    columns = [
-        Column("strategy"),
-        Column("batch size"),
-        Column("remedy"),
-        Column("learning rate", "", ".3g"),
-        Column("updates"),
-        Column("training loss"),
-        Column("training accuracy", "", ".2%"),
-        Column("test loss"),
-        Column("test accuracy", "", ".2%"),
-        *remarks(found),
-    ]
-    rows = []
-    for case in found:
-        row: list[Value] = [way_of(case, found), case.figures["batch_size"], remedy_of(case)]
-        row += [case.figures["lr"], case.figures["steps"]]
-        row += [case.of(figure) for figure in (train_loss, train_accuracy, test_loss, accuracy)]
-        rows.append(with_remark(case, columns, row))
-    notes = [f"training loss and accuracy: mean of epoch {epochs}, of each batch before its update; test: after it."]
-    return Table(f"Loss and accuracy of epoch {epochs} by batch size", columns, rows, notes)
+    epochs = max((len(case.figures.train_loss) for case in found if case.completed), default=0)
+    facts: dict[str, Fact] = {
+        "strategy": lambda case: way_of(case, found),
+        **BATCH,
+        "remedy": remedy_of,
+        "learning rate": lambda case: case.figures.lr,
+    }
+    figures = (UPDATES, TRAIN_LOSS, TRAIN_ACCURACY, TEST_LOSS, ACCURACY)
+    return case_table(f"Loss and accuracy of epoch {epochs} by batch size", found, facts, figures)
 
 
 def charts(found: Sequence[Case]) -> list[Chart]:
-    done = [case for case in found if case.completed and case.of(accuracy) is not None]
-    smallest = min((case.figures["batch_size"] for case in done), default=0)
+    done = [case for case in found if case.completed and case.value(ACCURACY) is not None]
+    smallest = min((case.figures.batch_size for case in done), default=0)
     several = len({way_of(case, done) for case in done}) > 1
     rows: list[dict[str, str | int | float | None]] = []
     for case in done:
-        size, value, loss = case.figures["batch_size"], mean_of(case.of(accuracy)), mean_of(case.of(train_loss))
+        size, value, loss = case.figures.batch_size, mean_of(case.value(ACCURACY)), mean_of(case.value(TRAIN_LOSS))
         names = [remedy_of(case)]
         if size == smallest:  # where every line begins
             names = list(dict.fromkeys(remedy_of(other) for other in done))
@@ -134,7 +116,7 @@ def charts(found: Sequence[Case]) -> list[Chart]:
         ]
     if len({row["batch"] for row in rows}) < 2:
         return []
-    x = Axis("batch", "samples in a batch", log=True)
+    x = Axis("batch", "batch size", log=True)
     return [
         Chart(
             "Test accuracy by batch size", "lines", rows, x, Axis("accuracy", "accuracy", "%", zero=False), "remedy"
@@ -144,19 +126,31 @@ def charts(found: Sequence[Case]) -> list[Chart]:
 
 
 def sentences(found: Sequence[Case]) -> Iterator[str]:
-    plain = [case for case in found if case.completed and remedy_of(case) == "none" and case.of(accuracy) is not None]
+    ways = dict.fromkeys(way_of(case, found) for case in found)
+    tested = [case for case in found if case.completed and case.value(ACCURACY) is not None]
+    for way in ways:
+        own = [case for case in tested if way_of(case, found) == way]
+        yield from what_it_costs(own, f"{way}: with" if len(ways) > 1 else "With")
+
+
+def what_it_costs(own: Sequence[Case], begin: str) -> Iterator[str]:
+    """The largest batch against the smallest, without a remedy; then what each remedy gives back."""
+    plain = [case for case in own if remedy_of(case) == "none"]
     if len(plain) < 2:
         return
     first, last = plain[0], plain[-1]
-    before, after = mean_of(first.of(accuracy)) or 0.0, mean_of(last.of(accuracy)) or 0.0
     yield (
-        f"With the same learning rate, batches of {last.figures['batch_size']} reach {after:.1%} where batches of "
-        f"{first.figures['batch_size']} reach {before:.1%}."
+        f"{begin} the same learning rate, batches of {last.figures.batch_size} reach {reached(last)} where batches "
+        f"of {first.figures.batch_size} reach {reached(first)}."
     )
-    for case in found:
-        if case.completed and remedy_of(case) != "none" and case.figures["batch_size"] == last.figures["batch_size"]:
-            value = mean_of(case.of(accuracy)) or 0.0
-            yield f"With {NAMES[remedy_of(case)]} they reach {value:.1%}: {(value - after) * 100:+.1f} points."
+    for case in own:
+        if remedy_of(case) != "none" and case.figures.batch_size == last.figures.batch_size:
+            gain = (mean_of(case.value(ACCURACY)) or 0.0) - (mean_of(last.value(ACCURACY)) or 0.0)
+            yield f"{begin} {NAMES[remedy_of(case)]} they reach {reached(case)}: {gain * 100:+.1f} points."
+
+
+def reached(case: Case) -> str:
+    return written(case.value(ACCURACY), ".1%")
 
 
 NAMES = {"scaling": "a learning rate that grows with the batch, and a warm-up", "lars": "LARS, scaled and warmed up"}

@@ -1,29 +1,35 @@
-"""Which strategies nothing else beats: accuracy against bytes against seconds."""
+"""Which strategies are Pareto-optimal in accuracy, bytes and seconds, for the same amount of training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gradsync.config import RunConfig
-from gradsync.exhibit import Axis, Chart, Column, Section, Table, Value, mean_of
+from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
+from gradsync.exhibit.columns import cell
+from gradsync.exhibit.form import Axis, Chart, Column, Section, Table
+from gradsync.figures.cases import Case, cases
+from gradsync.figures.catalogue.of_learning import ACCURACY, UPDATES
+from gradsync.figures.catalogue.of_time import TRAIN
+from gradsync.figures.catalogue.of_traffic import SENT_PER_WORKER
+from gradsync.figures.value import mean_of
 from gradsync.record import Run
-from gradsync.study.cases import Case, accuracy, cases, network_bytes, remarks, total, train_seconds, with_remark
-from gradsync.study.settings import Study
+from gradsync.study.making.several import SettingsStudy
 
 WAYS = ("local", "gather-scatter", "reduce-broadcast", "all-reduce", "ring", "bucketed", "ddp", "ps-sync", "ps-async")
 
-Point = tuple[float, float, float]
-"""What is lost: 1 − accuracy, bytes, seconds."""
+Costs = tuple[float, float, float]
+"""What is minimized: 1 − accuracy, bytes, seconds."""
 
 
 @dataclass(kw_only=True)
-class Pareto(Study):
-    """Strategies by accuracy, bytes and seconds: those that no other beats in all three."""
+class Pareto(SettingsStudy):
+    """Pareto-optimal strategies in accuracy, bytes and time, at equal work."""
 
     strategies: tuple[str, ...] = WAYS
-    """The strategies to weigh."""
+    """The strategies to compare."""
 
     name: ClassVar[str] = "pareto"
     title: ClassVar[str] = "Strategies by accuracy, bytes and seconds"
@@ -41,14 +47,50 @@ class Pareto(Study):
         found = cases(runs)
         if not found:
             return []
-        best = frontier({index: point for index, case in enumerate(found) if (point := point_of(case))})
+        weighed = {index: point for index, case in enumerate(found) if (point := point_of(case))}
+        equal = held_equal([found[index] for index in weighed])
+        best = frontier(weighed) if equal else set()
         names = ", ".join(name_of(found[index]) for index in sorted(best))
-        said = [f"Not beaten in accuracy, bytes and seconds together: {names}."] if best else []
+        said = [f"{equal} Pareto-optimal in accuracy, bytes and seconds: {names}."] if best else []
+        if weighed and not equal:
+            said = [UNEQUAL]
         return [Section("Accuracy, bytes, seconds", [table(found, best), *charts(found)], said)]
 
 
-def frontier(points: dict[int, Point]) -> set[int]:
-    """Those for which no other is at least as good in everything and better in something."""
+UNEQUAL = (
+    "The runs neither made the same number of updates nor trained on the same number of samples: there is no Pareto "
+    "frontier between unequal amounts of training. HINT: give all of them the same --epochs."
+)
+ALIKE = 0.01  # the last batch of an epoch may be smaller
+
+
+def held_equal(found: Sequence[Case]) -> str:
+    """What the runs have in common, as a sentence; nothing if it is neither updates nor samples."""
+    updates = [mean_of(case.value(UPDATES)) or 0.0 for case in found]
+    samples = [samples_trained(case) for case in found]
+    if not found:
+        return ""
+    if is_alike(updates):
+        also = " and samples" if is_alike(samples) else f", of {min(samples):,.0f} to {max(samples):,.0f} samples"
+        return f"At equal updates{also} ({updates[0]:,.0f} updates each)."
+    if is_alike(samples):
+        made = f"{min(updates):,.0f} to {max(updates):,.0f} updates"
+        return f"At equal samples ({samples[0]:,.0f} each), which were {made}."
+    return ""
+
+
+def is_alike(values: Sequence[float]) -> bool:
+    return max(values) - min(values) <= ALIKE * max(values)
+
+
+def samples_trained(case: Case) -> float:
+    """Samples trained by all workers, with every batch counted in full."""
+    figures = case.figures
+    return sum(rank.steps for rank in figures.ranks) * figures.batch_size / len(figures.ranks)
+
+
+def frontier(points: dict[int, Costs]) -> set[int]:
+    """The points for which no other is at least as good in everything and better in something."""
     return {
         one
         for one, point in points.items()
@@ -60,43 +102,24 @@ def frontier(points: dict[int, Point]) -> set[int]:
 
 
 def name_of(case: Case) -> str:
-    return f"{case.figures['strategy']} × {case.figures['world_size']}"
+    return f"{case.figures.strategy} × {case.figures.world_size}"
 
 
-def sent(figures: dict[str, Any]) -> float | None:
-    """MB for each worker, what servers send among them; a single worker sends nothing."""
-    if figures["world_size"] == 1 and not figures["server_count"]:
-        return 0.0
-    found = total(network_bytes(rank, "sent_bytes") for rank in [*figures["ranks"], *figures["servers"]])
-    return None if found is None else found / 1e6 / figures["world_size"]
-
-
-def point_of(case: Case) -> Point | None:
-    values = [mean_of(case.of(figure)) for figure in (accuracy, sent, train_seconds)]
+def point_of(case: Case) -> Costs | None:
+    values = [mean_of(cell(case, figure)) for figure in FIGURES]
     right, megabytes, seconds = values
     return None if right is None or megabytes is None or seconds is None else (1 - right, megabytes, seconds)
 
 
+FIGURES = (ACCURACY, SENT_PER_WORKER, TRAIN)
+
+
 def table(found: Sequence[Case], best: set[int]) -> Table:
-    columns = [
-        Column("strategy"),
-        Column("workers"),
-        Column("accuracy", "", ".2%"),
-        Column("sent for each worker", "MB"),
-        Column("training", "s"),
-        Column("not beaten"),
-        *remarks(found),
-    ]
-    rows = []
-    for index, case in enumerate(found):
-        row: list[Value] = [case.figures["strategy"], case.figures["world_size"]]
-        row += [case.of(figure) for figure in (accuracy, sent, train_seconds)]
-        rows.append(with_remark(case, columns, [*row, "yes" if index in best else ""]))
-    notes = [
-        "sent: counted by the kernel, by workers and servers, over the workers; training: first step to last step, "
-        "with testing between."
-    ]
-    return Table("Strategies by accuracy, bytes and seconds", columns, rows, notes)
+    optimal = {id(case) for index, case in enumerate(found) if index in best}
+    last = (Column("Pareto-optimal"), lambda case: "yes" if id(case) in optimal else "")
+    return case_table(
+        "Strategies by accuracy, bytes and seconds", found, STRATEGY | WORKERS, [UPDATES, *FIGURES, last]
+    )
 
 
 def charts(found: Sequence[Case]) -> list[Chart]:
@@ -110,5 +133,5 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     y = Axis("accuracy", "accuracy", "%", zero=False)
     return [
         Chart("Accuracy against seconds", "points", rows, Axis("seconds", "training", "s"), y, "name"),
-        Chart("Accuracy against bytes", "points", rows, Axis("megabytes", "sent for each worker", "MB"), y, "name"),
+        Chart("Accuracy against bytes", "points", rows, Axis("megabytes", "sent per worker", "MB"), y, "name"),
     ]

@@ -1,10 +1,10 @@
 """The collective benchmark: every operation on every size over every transport, and two numbers that predict them.
 
-runs/<time>-probe/
-  probe.json      what was asked
-  gloo/, mpi/     one start of the processes for each transport: config.json, probe.json, rank-N.jsonl, logs/
-  probe.csv       a line per transport, operation and size
-  summary.json    the same and the fits, written last
+studies/probe/runs/<time>-probe-gloo-4w/    one start of the processes for each transport, and for each repeat
+  config.json, resolved.json                the settings the launcher got
+  probe.json                                what the ranks were asked to time
+  rank-N.jsonl, logs/
+  summary.json                              the points and the fits, written last
 """
 
 from __future__ import annotations
@@ -12,100 +12,126 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gradsync import launch
-from gradsync.config import RunConfig
+from gradsync.config import Resolved
 from gradsync.config.probe import ProbeConfig
 from gradsync.errors import InputError
+from gradsync.exhibit.form import Section
+from gradsync.figures.bandwidth import fits, points
 from gradsync.launch.outcome import Outcome, explain
 from gradsync.launch.processes import PROBER
+from gradsync.ledger.summary import cluster
 from gradsync.parent import signals_held
-from gradsync.record import PROBE_FILE, SCHEMA, Row, Run, create_folder, rows_until_damage, write_json
-from gradsync.study.bandwidth import Point, fits, points
-from gradsync.summary import cluster
-from gradsync.writing import write_whole
+from gradsync.record import (
+    PROBE_FILE,
+    SCHEMA,
+    SUMMARY_FILE,
+    ProbeRun,
+    ProbeSummary,
+    RankRecord,
+    create_folder,
+    records_until_damage,
+    write_json,
+    write_settings,
+)
+from gradsync.record.summaries import Error, ProbePoint
+from gradsync.record.writing import write_whole
+from gradsync.study.making.base import Planned, Study
 
 
-def probe(config: ProbeConfig, watch: launch.Watch) -> Run:
-    """It fails in its record, not here: the caller looks at the status. An interruption ends it."""
-    folder = create_folder(Path(config.out), "probe")
-    write_json(folder / PROBE_FILE, config.to_dict())
+@dataclass(kw_only=True)
+class ProbeStudy(Study, ProbeConfig):
+    """Time every operation on every size over every transport."""
+
+    name: ClassVar[str] = "probe"
+    title: ClassVar[str] = "Collective benchmark"
+
+    def plan(self) -> list[ProbeConfig]:
+        """One for each transport: each needs a start of its own."""
+        asked = {item.name: getattr(self, item.name) for item in fields(ProbeConfig)}
+        return [ProbeConfig(**asked | {"transport": (transport,)}) for transport in self.transport]
+
+    def repeated(self, plan: Sequence[ProbeConfig]) -> list[ProbeConfig]:
+        """There is no seed: all repeats are asked to do exactly the same."""
+        return [asked for _ in range(self.repeat) for asked in plan]
+
+    def start_of(self, planned: Planned) -> Hashable:
+        return None
+
+    def own_processes(self, asked: ProbeConfig) -> bool:
+        return True
+
+    def make(self, runs: Sequence[Planned], watch: launch.Watch) -> list[ProbeRun]:
+        (planned,) = runs
+        assert isinstance(planned.asked, ProbeConfig)
+        return [measure(planned.asked, planned.ready, watch)]
+
+    def sections(self, runs: Sequence[ProbeRun]) -> list[Section]:
+        from gradsync.exhibit import probe
+
+        return probe.sections(runs)
+
+
+def measure(asked: ProbeConfig, ready: Resolved, watch: launch.Watch) -> ProbeRun:
+    """A failure is recorded, not raised: the caller looks at the status."""
+    folder = create_folder(Path(ready.out), f"probe-{ready.transport}-{ready.workers}w")
+    write_settings(folder, ready)
+    write_json(folder / PROBE_FILE, asked.to_dict())
     begin = time.time()
-    measured: list[dict[str, Any]] = []
-    for run in config.runs():
-        one, outcome = measure(run, config, folder, watch)
-        measured.append(one)
-        if outcome.signal:
-            break
+    outcome = launch.start(ready, [folder], PROBER, watch)
     with signals_held():
-        summary = summarize(measured, time.time() - begin)
-        write_csv(folder / "probe.csv", summary["points"])
-        write_json(folder / "summary.json", summary)
-    return Run(folder, config.to_dict(), summary)
+        ranks, damage = records_until_damage(folder, ready.processes)
+        if damage and not (outcome.exit_codes or outcome.failure):
+            outcome = replace(outcome, failure=damage)
+        summary = summarize(ready, ranks, outcome, folder, time.time() - begin)
+        write_json(folder / SUMMARY_FILE, summary.to_dict())
+    return ProbeRun(folder, asked, summary)
 
 
-def measure(run: RunConfig, config: ProbeConfig, folder: Path, watch: launch.Watch) -> tuple[dict[str, Any], Outcome]:
-    """One start of the processes: what they found, and why they failed if they did."""
-    resolved = run.resolved()
-    place = folder / resolved.transport
-    place.mkdir()
-    write_json(place / "config.json", run.to_dict())
-    write_json(place / PROBE_FILE, config.to_dict())
-    outcome = launch.start(resolved, [place], PROBER, watch)
-    ranks, damage = rows_until_damage(place, resolved.processes)
-    if damage and not (outcome.exit_codes or outcome.failure):
-        outcome = replace(outcome, failure=damage)
-    started = [row for rows in ranks for row in rows if row["kind"] == "start"]
-    transport = started[0]["backend"] if started else resolved.transport
-    found = points(transport, ranks)
-    return {
-        "transport": transport,
-        "error": reason(outcome, ranks, place, len(found)),
-        "world_size": resolved.workers,
-        "nodes": len({row["node"] for row in started}),
-        "device": started[0]["device"] if started else None,
-        "threads": resolved.threads,
-        "cluster": cluster(resolved, ranks),
-        "points": found,
-    }, outcome
+def summarize(
+    ready: Resolved, ranks: Sequence[RankRecord], outcome: Outcome, folder: Path, total_seconds: float
+) -> ProbeSummary:
+    """The whole of summary.json."""
+    started = [record.start for record in ranks if record.start]
+    transport = started[0]["backend"] if started else None
+    found = points(transport or ready.transport, ranks)
+    error = reason(outcome, ranks, folder, len(found))
+    return ProbeSummary(
+        schema=SCHEMA,
+        status="failed" if error else "completed",
+        error=error,
+        world_size=ready.workers,
+        nodes=len({row["node"] for row in started}),
+        device=started[0]["device"] if started else None,
+        threads=ready.threads,
+        cluster=cluster(ready, ranks),
+        transports=[transport or ready.transport],
+        total_seconds=total_seconds,
+        points=found,
+        fits=fits(found),
+    )
 
 
-def reason(outcome: Outcome, ranks: list[list[Row]], folder: Path, done: int) -> dict[str, Any] | None:
+def reason(outcome: Outcome, ranks: Sequence[RankRecord], folder: Path, done: int) -> Error | None:
     error = explain(outcome, ranks, folder)
     if error and outcome.signal:
-        error["message"] = f"stopped by {outcome.signal} after {done} points"
+        error.message = f"stopped by {outcome.signal} after {done} points"
     return error
 
 
-def summarize(measured: Sequence[dict[str, Any]], total_seconds: float) -> dict[str, Any]:
-    """The whole of summary.json."""
-    first = measured[0]
-    error = next(({**one["error"], "transport": one["transport"]} for one in measured if one["error"]), None)
-    found: list[Point] = [item for one in measured for item in one["points"]]
-    return {
-        "schema": SCHEMA,
-        "kind": "probe",
-        "status": "failed" if error else "completed",
-        "error": error,
-        "world_size": first["world_size"],
-        "nodes": first["nodes"],
-        "device": first["device"],
-        "threads": first["threads"],
-        "cluster": first["cluster"],
-        "transports": [one["transport"] for one in measured],
-        "total_seconds": total_seconds,
-        "points": [asdict(item) for item in found],
-        "fits": fits(found),
-    }
+def points_of(runs: Sequence[ProbeRun]) -> list[dict[str, Any]]:
+    return [point.to_dict() for run in runs if run.summary for point in run.summary.points]
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """A line per point, with the names of its fields as headings."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [item.name for item in fields(Point)])
+    writer = csv.DictWriter(text, [item.name for item in fields(ProbePoint)])
     writer.writeheader()
     writer.writerows(rows)
     try:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from gradsync.config import RunConfig
+from gradsync.config.values import counted
 from gradsync.errors import InputError
-from gradsync.exhibit import IDEAL, Axis, Chart, Column, Exhibit, Section, Spread, Table, Value, mean_of
+from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, Fact, case_table
+from gradsync.exhibit.columns import Choice, choose
+from gradsync.exhibit.form import IDEAL, Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.figures.cases import Case, cases
+from gradsync.figures.catalogue.of_time import COMMUNICATION_STEP, COMPUTE_STEP, SAMPLES, STEP
+from gradsync.figures.figure import Figure
+from gradsync.figures.fit_scaling import Law, amdahl, gustafson
+from gradsync.figures.speed_up import SpeedUp, beyond_ideal, explained, is_one_process, speed_up
+from gradsync.figures.value import Value, deviation_of, mean_of, written
 from gradsync.record import Run
-from gradsync.study.cases import Case, cases, remarks, samples_per_second, seconds_per_step, with_remark
-from gradsync.study.fit_scaling import Law, amdahl, gustafson
-from gradsync.study.place import place_of
-from gradsync.study.settings import Study
-from gradsync.values import counted
+from gradsync.study.making.several import SettingsStudy
 
 Mode = Literal["strong", "weak"]
 DEFAULT_WORKERS = (1, 2, 4)
@@ -22,20 +28,20 @@ BATCH_PER_WORKER = 64
 
 
 @dataclass(kw_only=True)
-class Scaling(Study):
-    """More workers on a fixed batch (strong) and on a fixed share each (weak): speed-up, efficiency, and two laws."""
+class Scaling(SettingsStudy):
+    """Strong and weak scaling: speed-up, efficiency, Amdahl's and Gustafson's law."""
 
     strategies: tuple[str, ...] = ("ddp",)
-    """The strategies to scale, in this order. One worker is always local, and what the others are compared with."""
+    """The strategies to scale, in this order. One worker always runs local, and the others are compared with it."""
 
     modes: tuple[Mode, ...] = ("strong", "weak")
     """strong: --batch-size is shared by all workers; weak: each has --batch-per-worker."""
 
     node_counts: tuple[int, ...] = ()
-    """A grid instead of --workers: so many nodes, for instance 1,2,4 ..."""
+    """A grid instead of --workers: numbers of nodes, for instance 1,2,4 ..."""
 
     per_node: tuple[int, ...] = ()
-    """... times so many workers on each, for instance 1,2."""
+    """... times numbers of workers on each node, for instance 1,2."""
 
     eval: bool = False
     """Test as well."""
@@ -53,7 +59,7 @@ class Scaling(Study):
             )
 
     def layouts(self) -> list[tuple[int, dict[str, Any]]]:
-        """Numbers of workers, with one of 1 first, and where they are."""
+        """Numbers of workers, with 1 added in front if it is missing, and the nodes they are on."""
         if self.node_counts or self.per_node:
             nodes, each = self.node_counts or (1,), self.per_node or (1,)
             found = [(n * p, {"nodes": n, "workers_per_node": p}) for n in nodes for p in each]
@@ -84,146 +90,109 @@ def mode_of(case: Case) -> str:
     return "weak" if case.setting["batch_per_worker"] else "strong"
 
 
-def is_base(case: Case) -> bool:
-    return case.completed and case.figures["strategy"] == "local"
-
-
-def base_of(case: Case, found: Sequence[Case]) -> Case | None:
-    """One worker on the same kind of place: a study may have been moved to another machine and gone on there."""
-    here = place_of(case.figures)
-    return next((other for other in found if is_base(other) and place_of(other.figures) == here), None)
-
-
-def speed_up(case: Case, found: Sequence[Case]) -> Value:
-    """Samples a second, against one worker's: the same as the ratio of times where the batch is the same."""
-    base = base_of(case, found)
-    one = mean_of(base.of(samples_per_second)) if base else None
-    rate = case.of(samples_per_second)
-    if not one or rate is None:
-        return None
-    if isinstance(rate, Spread):
-        return Spread(rate.mean / one, rate.deviation / one)
-    return (mean_of(rate) or 0.0) / one
-
-
 def section(mode: str, found: Sequence[Case]) -> Section:
-    laws = {name: law for name in strategies(found) if (law := fitted(mode, of_strategy(found, name)))}
+    compared = {id(case): item for case in found if (item := speed_up(case, found))}
+    laws = {name: law for name in strategies(found) if (law := fitted(mode, of_strategy(found, name), found))}
     what = {"strong": "the same batch for all", "weak": "the same share for each worker"}[mode]
     exhibits: list[Exhibit] = [table(mode, found), *chart(mode, found, laws)]
-    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, list(sentences(mode, found, laws)))
+    pairs = [(case, compared[id(case)]) for case in found if id(case) in compared]
+    told = [*unlikely(pairs, laws), *sentences(mode, pairs, laws), *explained(pairs), *missing(found)]
+    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, told)
 
 
 def strategies(found: Sequence[Case]) -> list[str]:
-    return list(dict.fromkeys(case.figures["strategy"] for case in found if case.figures["world_size"] > 1))
+    return list(dict.fromkeys(case.figures.strategy for case in found if not is_one_process(case)))
 
 
 def of_strategy(found: Sequence[Case], name: str) -> list[Case]:
-    return [case for case in found if case.completed and (case.figures["strategy"] == name or is_base(case))]
+    return [case for case in found if case.completed and case.figures.strategy == name]
 
 
-def fitted(mode: str, found: Sequence[Case]) -> Law | None:
-    points = [(case.figures["world_size"], mean_of(speed_up(case, found))) for case in found]
-    known = [(workers, value) for workers, value in points if value]
+def fitted(mode: str, own: Sequence[Case], found: Sequence[Case]) -> Law | None:
+    """The law of the mode, where N is how many times the cores of one process the workers have."""
+    items = [item for case in own if (item := speed_up(case, found))]
     law = amdahl if mode == "strong" else gustafson
-    return law([workers for workers, _ in known], [value for _, value in known])
+    return law([item.ideal for item in items], [mean_of(item.ratio) or 0.0 for item in items])
 
 
 def table(mode: str, found: Sequence[Case]) -> Table:
-    columns = [
-        Column("strategy"),
-        Column("nodes"),
-        Column("workers"),
-        Column("batch size"),
-        Column("step", "s"),
-        Column("samples", "1/s", ",.0f"),
-        Column("speed-up", "×", ".2f"),
-        Column("efficiency", "", ".0%"),
-        Column("compute", "s/step"),
-        Column("communication", "s/step"),
-        *remarks(found),
+    chosen = choose(("speed-up", "efficiency"))
+    ratios: list[tuple[Column, Fact]] = [
+        (choice.column, partial(among, choice=choice, found=found)) for choice in chosen.values()
     ]
-    rows = []
-    for case in found:
-        workers, ratio = case.figures["world_size"], speed_up(case, found)
-        shares = mean_of(ratio)
-        row: list[Value] = [
-            case.figures["strategy"],
-            case.figures["nodes"],
-            workers,
-            case.figures["batch_size"],
-            case.of(seconds_per_step),
-            case.of(samples_per_second),
-            ratio,
-            shares / workers if shares else None,
-            case.of(compute_seconds),
-            case.of(communication_seconds),
-        ]
-        rows.append(with_remark(case, columns, row))
-    notes = [
-        "speed-up: samples a second against one worker's; efficiency: that over the workers; compute: copy, forward, "
-        "backward, optimizer; communication: wait and wire, what is hidden behind computing left out."
-    ]
-    return Table(f"{mode.capitalize()} scaling", columns, rows, notes)
+    facts = STRATEGY | {"nodes": lambda case: case.figures.nodes} | WORKERS | BATCH
+    figures: list[Figure | tuple[Column, Fact]] = [STEP, SAMPLES, *ratios, COMPUTE_STEP, COMMUNICATION_STEP]
+    notes = ["; ".join(choice.note for choice in chosen.values()) + "."]
+    return case_table(f"{mode.capitalize()} scaling", found, facts, figures, notes)
 
 
-def compute_seconds(figures: dict[str, Any]) -> float | None:
-    return parts(figures, "copy", "forward", "backward", "optimizer")
-
-
-def communication_seconds(figures: dict[str, Any]) -> float | None:
-    return parts(figures, "wait", "wire")
-
-
-def parts(figures: dict[str, Any], *names: str) -> float | None:
-    return sum(figures["ledger"][name] for name in names) if figures["ledger"] else None
+def among(case: Case, choice: Choice, found: Sequence[Case]) -> Value:
+    return choice.value(case, found)
 
 
 def chart(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> list[Chart]:
-    on_nodes = len({case.figures["nodes"] for case in found if case.figures["world_size"] > 1}) > 1
-    rows: list[dict[str, str | int | float | None]] = []
+    """A line for each strategy, and for each number of workers per node where that differs."""
+    bases = [case for case in found if is_one_process(case) and case.completed]
+    on_nodes = len({case.figures.nodes for case in found if not is_one_process(case)}) > 1
+    shared = {per_node(case) for case in found if on_nodes and not is_one_process(case)}
+    rows: list[Mark] = []
     for name in strategies(found):
         for case in of_strategy(found, name):
-            workers, ratio = case.figures["world_size"], speed_up(case, found)
-            if (value := mean_of(ratio)) is not None:
-                series = f"{name}, {counted(case.figures['nodes'], 'node')}" if on_nodes else name
-                spread = ratio.deviation if isinstance(ratio, Spread) else None
-                rows.append({"workers": workers, "speed-up": value, "series": series, "spread": spread})
+            if item := speed_up(case, found):
+                series = f"{name}, {per_node(case)} on each node" if len(shared) > 1 else name
+                rows += [mark(case.figures.world_size, item.ratio, series)]
+                if not any(row["workers"] == 1 and row["series"] == series for row in rows) and bases:
+                    rows += [mark(1, 1.0, series)]
     numbers = sorted({int(row["workers"] or 0) for row in rows})
     if len(numbers) < 2:
         return []
-    rows += [{"workers": n, "speed-up": float(n), "series": IDEAL, "spread": None} for n in numbers]
+    ideals = {case.figures.world_size: item.ideal for case in found if (item := speed_up(case, found))}
+    rows += [mark(n, ideals.get(n, 1.0), IDEAL) for n in numbers]
     for name, law in laws.items():
-        for n in range(numbers[0], numbers[-1] + 1):
-            rows.append({"workers": n, "speed-up": law.speed_up(n), "series": f"{law.name} ({name})", "spread": None})
-    y = Axis("speed-up", "speed-up", "×")
-    return [
-        Chart(
-            f"{mode.capitalize()} scaling: speed-up against one worker",
-            "lines",
-            rows,
-            Axis("workers", "workers"),
-            y,
-            "series",
-            deviation="spread" if any(row["spread"] for row in rows) else "",
-        )
-    ]
+        rows += [mark(n, law.speed_up(ideals.get(n, 1.0)), f"{law.name} ({name})") for n in numbers]
+    rows.sort(key=lambda row: (str(row["series"]), int(row["workers"] or 0)))
+    title = f"{mode.capitalize()} scaling: speed-up against one process"
+    deviation = "spread" if any(row["spread"] for row in rows) else ""
+    x, y = Axis("workers", "workers"), Axis("speed-up", "speed-up", "×")
+    return [Chart(title, "lines", rows, x, y, "series", deviation=deviation)]
 
 
-def sentences(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> Iterator[str]:
-    for name in strategies(found):
-        shared = [case for case in of_strategy(found, name) if not is_base(case)]
-        measured = [(case, mean_of(speed_up(case, found))) for case in shared]
-        best = max((item for item in measured if item[1]), key=lambda item: item[1] or 0.0, default=None)
-        if best is None or best[1] is None:
-            continue
-        case, ratio = best
-        workers = case.figures["world_size"]
+Mark = dict[str, str | int | float | None]
+
+
+def mark(workers: int, ratio: Value, series: str) -> Mark:
+    return {"workers": workers, "speed-up": mean_of(ratio), "series": series, "spread": deviation_of(ratio)}
+
+
+def per_node(case: Case) -> str:
+    return counted(-(-case.figures.world_size // max(1, case.figures.nodes)), "worker")
+
+
+def unlikely(pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Iterator[str]:
+    """What should not be taken at face value, before any other finding."""
+    yield from beyond_ideal([(name_of(case), item) for case, item in pairs])
+    for name, law in laws.items():
+        if law.is_poor:
+            yield f"{law.name}'s law does not describe {name}: the fit is off by up to {law.largest_error:.0%}."
+
+
+def sentences(mode: str, pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Iterator[str]:
+    for name in dict.fromkeys(case.figures.strategy for case, _ in pairs):
+        own = [(case, item) for case, item in pairs if case.figures.strategy == name]
+        case, item = max(own, key=lambda pair: mean_of(pair[1].ratio) or 0.0)
         yield (
-            f"{mode.capitalize()} scaling of {name}: at best {ratio:.2f}× with {counted(workers, 'worker')}, "
-            f"{ratio / workers:.0%} of the ideal."
+            f"{mode.capitalize()} scaling of {name}: at best {written(item.ratio, '.2f')}× with "
+            f"{counted(case.figures.world_size, 'worker')}, {written(item.efficiency, '.0%')} of the ideal."
         )
-        if name in laws:
+        if name in laws and not laws[name].is_poor:
             yield f"{name}, {laws[name]}."
+
+
+def missing(found: Sequence[Case]) -> Iterator[str]:
     for case in found:
         if not case.completed:
-            yield f"{case.figures['strategy']} with {counted(case.figures['world_size'], 'worker')}: {case.remark}."
+            yield f"{name_of(case)}: {case.remark}."
+
+
+def name_of(case: Case) -> str:
+    return f"{case.figures.strategy} with {counted(case.figures.world_size, 'worker')}"

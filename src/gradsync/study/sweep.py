@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 from gradsync.config import RunConfig
+from gradsync.config.values import listed, parsed, types_of
 from gradsync.errors import InputError, unknown
-from gradsync.exhibit import Axis, Chart, Column, Section, Table, Value, mean_of
+from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
+from gradsync.exhibit.form import Axis, Chart, Column, Section, Table
+from gradsync.figures.cases import Case, cases, way_of
+from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS, accuracy_deviation
+from gradsync.figures.catalogue.of_time import SAMPLES, STEP, TRAIN
+from gradsync.figures.figure import At
+from gradsync.figures.speed_up import CERTAIN
+from gradsync.figures.value import Value, deviation_of, mean_of
 from gradsync.record import Run
-from gradsync.study.cases import (
-    Case,
-    accuracy,
-    cases,
-    remarks,
-    samples_per_second,
-    seconds_per_step,
-    test_loss,
-    train_loss,
-    train_seconds,
-    way_of,
-    with_remark,
-)
-from gradsync.study.settings import Study
-from gradsync.values import fits
+from gradsync.study.making.several import SettingsStudy
 
 NOT_VARIED = ("out", "seed", "options", "sbatch", "hosts", "decay_epochs")
+OPTION = "options."  # before the name of an option of the strategy
 
 
 @dataclass(kw_only=True)
-class Sweep(Study):
-    """Any settings over any values, all combinations: --vary lr=0.01,0.1 epochs=1,5,10."""
+class Sweep(SettingsStudy):
+    """All combinations of any settings: --vary lr=0.01,0.1 options.bucket-mb=5,25."""
 
     vary: tuple[str, ...] = ("lr=0.001,0.01,0.1",)
-    """What to vary: the name of a setting, and its values with commas between them."""
+    """What to vary: the name of a setting, or of an option of the strategy as options.bucket-mb, and its values with
+    commas between them."""
 
     model: str = "logistic"
     """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
@@ -50,7 +46,7 @@ class Sweep(Study):
         found = {}
         for text in self.vary:
             name, equals, values = text.partition("=")
-            each = [parsed(setting_name(name), value) for value in dict.fromkeys(values.split(",")) if value]
+            each = [value_from(setting_name(name), value) for value in dict.fromkeys(listed(values))]
             if not equals or not each:
                 raise InputError(f"--vary {text}: it must be a setting and its values, for instance lr=0.01,0.1.")
             found[setting_name(name)] = each
@@ -60,17 +56,30 @@ class Sweep(Study):
 
     @property
     def runs_at_most(self) -> int:
-        texts = max(1, len(self.vary))  # counted as values by the others
+        texts = max(1, len(self.vary))  # which the inherited count takes for values
         return super().runs_at_most // texts * math.prod(map(len, self.values_of().values()))
+
+    @property
+    def numbers(self) -> tuple[int | None, ...]:
+        """A varied option needs a strategy: two workers by default, as the default for one worker is local."""
+        varies_options = any(name.startswith(OPTION) for name in self.values_of())
+        return self.workers or ((2,) if varies_options and not self.strategies else (None,))
 
     def plan(self) -> list[RunConfig]:
         varied = self.values_of()
         return [
-            self.run(**{"strategy": strategy, "workers": workers} | dict(zip(varied, values, strict=True)))
+            self.run(**{"strategy": strategy, "workers": workers} | self.changes(zip(varied, values, strict=True)))
             for strategy in self.ways
             for workers in self.numbers
             for values in itertools.product(*varied.values())
         ]
+
+    def changes(self, varied: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        """Keyword arguments of a run: varied options override those that all runs share."""
+        found: dict[str, Any] = {"options": dict(self.options)}
+        for name, value in varied:
+            (found["options"] if name.startswith(OPTION) else found)[name.removeprefix(OPTION)] = value
+        return found
 
     def sections(self, runs: Sequence[Run]) -> list[Section]:
         found = cases(runs)
@@ -79,89 +88,77 @@ class Sweep(Study):
 
 
 def setting_name(text: str) -> str:
-    name = text.strip().removeprefix("--").replace("-", "_")
+    typed = text.strip().removeprefix("--")
+    if typed.startswith(OPTION) and typed != OPTION:
+        return typed.replace("_", "-")
+    name = typed.replace("-", "_")
     known = [item.name for item in fields(RunConfig) if item.name not in NOT_VARIED]
     if name not in known:
         raise unknown("setting", text.strip(), [item.replace("_", "-") for item in known])
     return name
 
 
-def parsed(name: str, text: str) -> Any:
-    """A value in the type its setting has."""
-    hint = get_type_hints(RunConfig)[name]
-    for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
-        for value in readings(text, kind):
-            if fits(value, kind):
-                return value
-    raise InputError(f"--vary {name}: {text!r} is no value of this setting.")
+def value_from(name: str, text: str) -> Any:
+    """A value in the type its setting has. An option's stays text: the strategy knows its type."""
+    try:
+        return text if name.startswith(OPTION) else parsed(text, types_of(RunConfig)[name])
+    except ValueError:
+        raise InputError(f"--vary {name}: {text!r} is not a valid value.") from None
 
 
-def readings(text: str, kind: Any) -> Iterator[Any]:
-    """What the text may mean to a setting of this type."""
-    if kind is bool:
-        yield {"true": True, "false": False}.get(text.lower())
-    elif kind in (int, float):
-        try:
-            yield kind(text)
-        except ValueError:
-            return
-    else:
-        yield text
+def setting_of(case: Case, name: str) -> Any:
+    """An option that reads like a number is drawn as one."""
+    if not name.startswith(OPTION):
+        return case.setting[name]
+    text = case.setting["options"].get(name.removeprefix(OPTION))
+    return None if text is None else parsed(text, int | float | str)
 
 
 def value_of(case: Case, name: str) -> Value:
-    value = case.setting[name]
+    value = setting_of(case, name)
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def table(found: Sequence[Case], names: Sequence[str]) -> Table:
-    beside = [name for name in ("strategy", "workers") if name not in names]
-    columns = [
-        *(Column(name.replace("_", " "), form="g" if is_number(found, name) else "") for name in names),
-        *map(Column, beside),
-        Column("step", "s"),
-        Column("samples", "1/s", ",.0f"),
-        Column("training", "s"),
-        Column("training loss"),
-        Column("test loss"),
-        Column("accuracy", "", ".2%"),
-        *remarks(found),
+    varied = [
+        (
+            Column(name.replace("_", " "), form="g" if is_number(found, name) else ""),
+            partial(value_of, name=name),
+        )
+        for name in names
     ]
-    rows = []
-    for case in found:
-        shown = {"strategy": case.figures.get("strategy"), "workers": case.figures.get("world_size")}
-        row = [*(value_of(case, name) for name in names), *(shown[name] for name in beside)]
-        row += [case.of(figure) for figure in FIGURES]
-        rows.append(with_remark(case, columns, row))
-    notes = ["training loss: mean of the last epoch; training: first step to last step, with testing between."]
-    return Table(f"Runs by {' and '.join(name.replace('_', ' ') for name in names)}", columns, rows, notes)
+    beside = {name: fact for name, fact in (STRATEGY | WORKERS).items() if name not in names}
+    told = [(Column(name), fact) for name, fact in beside.items()]
+    title = f"Runs by {' and '.join(name.replace('_', ' ') for name in names)}"
+    return case_table(title, found, {}, [*varied, *told, *FIGURES])
 
 
-FIGURES = (seconds_per_step, samples_per_second, train_seconds, train_loss, test_loss, accuracy)
+FIGURES = (STEP, SAMPLES, TRAIN, TRAIN_LOSS, TEST_LOSS, ACCURACY)
 
 
 def is_number(found: Sequence[Case], name: str) -> bool:
     return all(
-        isinstance(case.setting[name], (int, float)) and not isinstance(case.setting[name], bool) for case in found
+        isinstance(value, (int, float)) and not isinstance(value, bool)
+        for value in (setting_of(case, name) for case in found)
     )
 
 
 def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
-    """Over the first setting; the others, and the strategy, are series."""
+    """Charts over the first setting; the others, and the strategy, are series."""
     done = [case for case in found if case.completed]
     x_name, *others = names
-    if len({case.setting[x_name] for case in done}) < 2:
+    if len({setting_of(case, x_name) for case in done}) < 2:
         return
     rows: list[dict[str, str | int | float | None]] = []
     for case in done:
         parts = [f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others]
         parts += [way_of(case, done)] if len({way_of(other, done) for other in done}) > 1 or not parts else []
-        value = mean_of(case.of(accuracy))
+        value = mean_of(case.value(ACCURACY))
         rows.append(
             {
-                "x": case.setting[x_name] if is_number(found, x_name) else str(value_of(case, x_name)),
+                "x": setting_of(case, x_name) if is_number(found, x_name) else str(value_of(case, x_name)),
                 "accuracy": None if value is None else value * 100,
-                "seconds": mean_of(case.of(train_seconds)),
+                "seconds": mean_of(case.value(TRAIN)),
                 "series": ", ".join(parts),
             }
         )
@@ -175,12 +172,33 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
 
 
 def sentences(found: Sequence[Case], names: Sequence[str]) -> Iterator[str]:
-    tested = [case for case in found if case.of(accuracy) is not None]
+    tested = [case for case in found if case.value(ACCURACY) is not None]
     if len(tested) > 1:
-        best = max(tested, key=lambda case: mean_of(case.of(accuracy)) or 0.0)
-        chosen = ", ".join(f"{name.replace('_', ' ')} {value_of(best, name)}" for name in names)
-        yield f"The best accuracy is {mean_of(best.of(accuracy)) or 0.0:.1%}, with {chosen}."
+        yield best_accuracy(tested, names)
     for case in found:
         if not case.completed:
-            chosen = ", ".join(f"{name.replace('_', ' ')} {value_of(case, name)}" for name in names)
-            yield f"{chosen}: {case.remark}."
+            yield f"{chosen(case, names)}: {case.remark}."
+
+
+def best_accuracy(tested: Sequence[Case], names: Sequence[str]) -> str:
+    """Which setting reaches the best accuracy, and whether the next one is within the uncertainty."""
+    best, second, *_ = sorted(tested, key=reached, reverse=True)
+    if reached(best) == min(map(reached, tested)):
+        return f"All {len(tested)} reach the same accuracy, {reached(best):.1%}."
+    text = f"The best accuracy is {reached(best):.1%}, with {chosen(best, names)}"
+    if reached(best) - reached(second) <= CERTAIN * math.hypot(doubt(best), doubt(second)):
+        return f"{text}; {reached(second):.1%} with {chosen(second, names)} is within its uncertainty."
+    return f"{text}."
+
+
+def reached(case: Case) -> float:
+    return mean_of(case.value(ACCURACY)) or 0.0
+
+
+def doubt(case: Case) -> float:
+    """Standard deviation over repeats; for a single run, that of drawing other test samples."""
+    return deviation_of(case.value(ACCURACY)) or accuracy_deviation(At(case.run)) or 0.0
+
+
+def chosen(case: Case, names: Sequence[str]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value_of(case, name)}" for name in names)

@@ -1,49 +1,60 @@
-"""The equivalence certificate: do N workers compute what one computes?
+"""The equivalence certificate: do N workers compute what one process computes?
 
 1. One process trains k steps on the global batches of the run.
 2. Each strategy trains the same k steps on every number of workers.
-3. The parameters are compared: with the one process, and between the ranks, bit by bit.
+3. The parameters are compared: with those of the one process, and between the ranks, bit by bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from gradsync import launch
-from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig, Settings, Transport, check_split
+from gradsync.config import Facts, RunConfig, Settings, Transport, check_split
+from gradsync.config.values import LIMITS
 from gradsync.errors import InputError
-from gradsync.record import Run, create_folder, write_json
-from gradsync.study.compare import refuse_too_many_runs
-from gradsync.values import LIMITS
-
-Verdict = Literal["exact", "equal to rounding", "approximate by design", "wrong", "failed"]
+from gradsync.exhibit.form import Section
+from gradsync.record import Run, model_file
+from gradsync.record.certificate import Certificate, Verdict, read_certificate, write_certificate
+from gradsync.record.run import EARLIER_FACTS
+from gradsync.study.making.base import Study
+from gradsync.study.making.several import refuse_too_many_runs
 
 EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
 BATCH, STEPS = 24, 20
 NEGLIGIBLE = 1e-6  # of the largest number in the model: a parameter that small is compared with this instead
-FILE = "verify.json"
 NO_DDP = ("mpi", "ddp")
+MOST_STRATEGIES = 16  # at least as many as are built in, which is the default
+OF_STRATEGY = ("strategy", "workers", "servers", "transport")  # in which a run differs from its reference
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What must be known about the model to compare two of its copies."""
+
+    parameters: frozenset[str] = frozenset()
+    by_share: tuple[str, ...] = ()
+    """What it computes from each worker's share of a batch alone, so that N workers differ from one."""
 
 
 @dataclass(kw_only=True)
-class VerifyConfig(Settings):
-    """What to train, in which ways. float64 by default, so that a difference is a mistake and not rounding."""
+class VerifyStudy(Study, Settings):
+    """What to train, with which strategies. float64 by default, so that a difference is a mistake, not rounding."""
 
     model: str = "logistic"
     """A built-in model, or your own as package.module:function or file.py:function."""
 
     strategies: tuple[str, ...] = ()
-    """Which ones; also your own as file.py:Class. Default: all that claim to agree."""
+    """Which synchronization strategies; also your own as file.py:Class. Default: all that synchronize."""
 
     workers: tuple[int, ...] = (2, 3, 4)
     """How many workers, for instance 2,3,4."""
 
     servers: tuple[int, ...] = (1,)
-    """For strategies with parameter servers: how many of these, for instance 1,2."""
+    """How many parameter servers, for strategies that have them, for instance 1,2."""
 
     transport: tuple[Transport, ...] = ("auto",)
     """What carries the messages: for instance gloo,mpi (ddp is left out over mpi)."""
@@ -61,7 +72,10 @@ class VerifyConfig(Settings):
     """Test as well."""
 
     measure: bool = False
-    """Keep the ledger as well."""
+    """Record the ledger as well."""
+
+    name: ClassVar[str] = "verify"
+    title: ClassVar[str] = "Equivalence certificate: N workers against one process"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,8 +84,8 @@ class VerifyConfig(Settings):
                 raise InputError(f"--{name} is empty: name at least one.")
         if min(self.servers) < 1:
             raise InputError("--servers has 0: each must be 1 or more.")
-        ways = max(len(self.strategies), len(WITH_SERVERS)) * len(self.servers)
-        refuse_too_many_runs(ways * len(self.workers) * len(self.transport))
+        ways = max(len(self.strategies), MOST_STRATEGIES) * len(self.servers)
+        refuse_too_many_runs(self.repeat * ways * len(self.workers) * len(self.transport))
         if self.launcher:
             raise InputError("verify chooses the launcher itself: give it the --transport, for instance gloo,mpi.")
         if self.tensorboard:
@@ -80,16 +94,13 @@ class VerifyConfig(Settings):
             raise InputError("verify compares runs with the same global batch: set --batch-size, not per worker.")
         if self.epochs is None and self.steps is None:
             self.steps = STEPS
-        if self.batch_size is None:
-            shared = math.lcm(*self.workers)
-            if shared > LIMITS["batch_size"][1]:
-                raise InputError(
-                    f"no batch of up to {LIMITS['batch_size'][1]:,} samples splits evenly over all these --workers: "
-                    "verify them in several commands."
-                )
-            self.batch_size = shared * max(1, round(BATCH / shared))
+        self.batch_size = self.batch_size or batch_for(self.workers)
         for workers in self.workers:
             check_split(self.batch_size, workers)
+        self.facts: Mapping[str, Facts] = EARLIER_FACTS
+        """Facts of the strategies; the command line adds those of the user's own."""
+
+        self.model_facts = ModelFacts()
 
     def run(
         self, strategy: str, workers: int, servers: int | None = None, transport: Transport = "auto"
@@ -99,109 +110,102 @@ class VerifyConfig(Settings):
         shared |= {"save_model": True, "servers": servers, "transport": transport}
         return RunConfig(**shared, strategy=strategy, workers=workers)
 
-    def runs(self, strategies: Iterable[str]) -> list[RunConfig]:
-        """All of them, those that can have the same processes beside each other."""
-        found = []
+    def plan(self) -> list[RunConfig]:
+        """The reference, then all others, with runs that can share processes next to each other."""
+        served = [name for name in self.strategies if self.facts_of(name).has_servers]
+        alone = [name for name in self.strategies if self.facts_of(name).in_one_process and name != "local"]
+        plain = [name for name in self.strategies if name not in (*served, *alone, "local")]
+        found = [self.run("local", 1)]
         for transport in self.transport:
             for workers in self.workers:
-                plain = [name for name in strategies if name not in (*WITH_SERVERS, *ONE_PROCESS)]
                 found += [self.run(name, workers, None, transport) for name in plain if (transport, name) != NO_DDP]
                 for servers in self.servers:
-                    served = [name for name in strategies if name in WITH_SERVERS]
                     found += [self.run(name, workers, servers, transport) for name in served]
-        alone = [name for name in strategies if name in ONE_PROCESS]
         return found + [self.run(name, workers) for name in alone for workers in self.workers]
 
+    def facts_of(self, strategy: str) -> Facts:
+        return self.facts.get(strategy, Facts())
 
-@dataclass(frozen=True)
-class Finding:
-    """How one strategy on one number of workers compares with one process."""
+    def is_needless(self, asked: RunConfig, done: Sequence[Run]) -> bool:
+        """Without its reference there is nothing to compare a run with."""
+        reference = next((run for run in done if is_reference_of(run, asked)), None)
+        return reference is not None and reference.status != "completed"
 
-    strategy: str
-    workers: int
-    servers: int
-    transport: str | None
-    """What carried the messages; None: there were none."""
+    def complete(self, runs: Sequence[Run]) -> None:
+        """Write certificate.json into the folder of each run."""
+        for run in runs:
+            reference = next((other for other in runs if is_reference_of(other, run.asked)), None)
+            if reference is None or run.stopped_by or is_certified(run, reference):
+                continue
+            if run.status != "completed":
+                write_certificate(run.folder, failed(run, reference))
+            elif run is not reference:
+                facts = self.facts_of(run.asked.strategy or "")
+                write_certificate(run.folder, compare(run, reference, self.model_facts, facts))
 
-    distance: float | None
-    """The largest difference in any parameter tensor, relative to the largest number in it."""
+    def sections(self, runs: Sequence[Run]) -> list[Section]:
+        from gradsync.exhibit import certificate
 
-    same_bits: bool | None
-    """Whether every rank holds the same parameters."""
+        return [certificate.section(runs)]
 
-    differs: str
-    verdict: Verdict
-    folder: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a strategy says of itself: not meant to be equal at all, or not with several workers."""
-
-    lossy: bool = False
-    asynchronous: bool = False
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What has to be known of the model to compare two of it."""
-
-    parameters: set[str]
-    by_share: list[str]
-    """What it computes on each worker's share of a batch by itself, so that N workers are not one."""
+    def passes(self, runs: Sequence[Run]) -> bool:
+        found = [read_certificate(run.folder) for run in runs]
+        return super().passes(runs) and all(certificate.passed for certificate in found if certificate)
 
 
-def verify(
-    config: VerifyConfig, strategies: dict[str, Claim], model: ModelFacts, watch: launch.Watch
-) -> tuple[Path, list[Finding]]:
-    """Run everything and write verify.json. ``strategies``: what each claims to be."""
-    folder = create_folder(Path(config.out), "verify")
-    config = replace(config, out=str(folder))
-    reference = launch.run(config.run("local", 1), watch)
-    stop_if_interrupted(reference)
-    if reference.status != "completed":
-        return folder, [failed(reference)]
-    found: list[Finding] = []
-    for run in launch.run_in_turn(config.runs(strategies), watch):
-        stop_if_interrupted(run)
-        claim = strategies[run.config["strategy"]]
-        found.append(compare(run, reference, model, claim) if run.status == "completed" else failed(run))
-    write_json(folder / FILE, [asdict(item) for item in found])
-    return folder, found
+def batch_for(workers: Sequence[int]) -> int:
+    """A batch that splits evenly over all these numbers of workers, near the default."""
+    shared = math.lcm(*workers)
+    most = int(LIMITS["batch_size"][1])
+    if shared > most:
+        raise InputError(
+            f"no batch of up to {most:,} samples splits evenly over all these --workers: "
+            "verify them in several commands."
+        )
+    return shared * max(1, round(BATCH / shared))
 
 
-def stop_if_interrupted(run: Run) -> None:
-    if run.stopped_by:
-        raise KeyboardInterrupt(run.stopped_by)
-
-
-def failed(run: Run) -> Finding:
-    assert run.summary
-    error = run.summary["error"]
-    where = f"rank {error['rank']}: " if error["rank"] is not None else ""
-    differs = f"{where}{error['type']}: {error['message']}"
-    return Finding(*setting(run), None, None, differs, "failed", str(run.folder))
-
-
-def setting(run: Run) -> tuple[str, int, int, str | None]:
-    assert run.summary
-    strategy, workers, servers, transport = (
-        run.summary[name] for name in ("strategy", "world_size", "server_count", "transport")
+def is_reference_of(run: Run, asked: RunConfig) -> bool:
+    """Whether it is the run in one process that did the same work, from the same seed."""
+    left_out = (*OF_STRATEGY, "out")
+    same = all(
+        getattr(run.asked, item.name) == getattr(asked, item.name)
+        for item in fields(RunConfig)
+        if item.name not in left_out
     )
-    return strategy, workers, servers, transport
+    return same and run.asked.strategy == "local"
 
 
-def compare(run: Run, reference: Run, model: ModelFacts, claim: Claim) -> Finding:
+def is_certified(run: Run, reference: Run) -> bool:
+    """Whether it already has a certificate against this reference: a resumed study keeps its certificates."""
+    certificate = read_certificate(run.folder)
+    return certificate is not None and certificate.reference == reference.folder.name
+
+
+def failed(run: Run, reference: Run) -> Certificate:
+    assert run.error
+    where = f"rank {run.error.rank}: " if run.error.rank is not None else ""
+    return Certificate(
+        reference=reference.folder.name,
+        distance=None,
+        same_bits=None,
+        verdict="failed",
+        differs=f"{where}{run.error.type}: {run.error.message}",
+    )
+
+
+def compare(run: Run, reference: Run, model: ModelFacts, facts: Facts) -> Certificate:
     assert run.summary
-    ranks, workers = run.summary["ranks"], run.summary["world_size"]
-    lossy = claim.lossy or (claim.asynchronous and workers > 1)
+    ranks, workers = run.summary.ranks, run.summary.world_size
+    lossy = not facts.exact and not facts.asynchronous
     distance = parameter_distance(run.folder, reference.folder, model.parameters)
-    same_bits = len({rank["parameters_sha256"] for rank in ranks}) == 1
-    same_statistics = len({rank["buffers_sha256"] for rank in ranks}) == 1
-    by_design = ["lossy by design"] if claim.lossy else ["every gradient is an update of its own"] if lossy else []
+    same_bits = len({rank.parameters_sha256 for rank in ranks}) == 1
+    same_statistics = len({rank.buffers_sha256 for rank in ranks}) == 1
+    inexact = lossy or (facts.asynchronous and workers > 1)
+    by_design = ["lossy by design"] if lossy else ["every gradient is an update of its own"] if inexact else []
     by_design += model.by_share if workers > 1 else []
-    rounding = EPSILON[run.config["precision"]] ** 0.5  # half the digits: mistakes are far larger
-    verdict = judge(distance, same_bits, rounding, lossy, by_share=bool(by_design))
+    rounding = EPSILON[run.asked.precision] ** 0.5  # half the digits: mistakes are far larger
+    verdict = judge(distance, same_bits, rounding, inexact, by_share=bool(by_design))
     notes = by_design if verdict == "approximate by design" else []
     if not same_bits:
         notes = [*notes, "ranks hold different parameters"]
@@ -209,7 +213,13 @@ def compare(run: Run, reference: Run, model: ModelFacts, claim: Claim) -> Findin
         notes = [*notes, "the parameters are not those of one process"]
     if not same_statistics:
         notes = [*notes, "each rank keeps BatchNorm statistics of its own (--buffers)"]
-    return Finding(*setting(run), distance, same_bits, "; ".join(notes), verdict, str(run.folder))
+    return Certificate(
+        reference=reference.folder.name,
+        distance=distance if math.isfinite(distance) else None,
+        same_bits=same_bits,
+        verdict=verdict,
+        differs="; ".join(notes),
+    )
 
 
 def judge(distance: float, same_bits: bool, rounding: float, lossy: bool, by_share: bool) -> Verdict:
@@ -223,11 +233,11 @@ def judge(distance: float, same_bits: bool, rounding: float, lossy: bool, by_sha
     return "equal to rounding" if distance <= rounding else "wrong"
 
 
-def parameter_distance(folder: Path, reference: Path, parameters: set[str]) -> float:
+def parameter_distance(folder: Path, reference: Path, parameters: frozenset[str] | set[str]) -> float:
     """The largest difference in any parameter of two saved models, relative to the largest number in it."""
     import torch
 
-    ours, theirs = (torch.load(place / "model.pt", weights_only=True) for place in (folder, reference))
+    ours, theirs = (torch.load(model_file(place), weights_only=True) for place in (folder, reference))
     largest = max(theirs[name].abs().max().item() for name in parameters)
     worst = 0.0
     for name in parameters:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from gradsync.cli.commands import Cut, Down, Exec, Heal, ProbeCluster, Status, Up
 from gradsync.cluster import lifecycle, network, privilege, spec
 from gradsync.cluster.enter import enter
-from gradsync.commands import Cut, Down, Exec, Heal, ProbeCluster, Status, Up
+from gradsync.draw.console import make_console
 from gradsync.errors import InputError, unknown
-from gradsync.report.console import make_console
 
 
 def cluster(action: Any) -> int:
@@ -32,16 +32,16 @@ def cluster(action: Any) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise InputError(f"{error}. HINT: if the cluster is not whole, take it down.") from None
+        raise InputError(f"{error}. HINT: if parts of the cluster are missing, take it down.") from None
     except Exception as error:
         if type(error).__name__ != "NetlinkError":
             raise
-        raise InputError(f"the kernel refuses: {error}. HINT: it needs bridges, veth and tbf (sch_tbf).") from None
+        raise InputError(f"the kernel refused: {error}. HINT: it needs bridges, veth and tbf (sch_tbf).") from None
 
 
 def up(command: Up) -> int:
     if command.name.startswith(lifecycle.FOR_ONE_RUN):
-        raise InputError(f"{command.name}: names with {lifecycle.FOR_ONE_RUN} are for clusters of one run.")
+        raise InputError(f"{command.name}: names that begin with {lifecycle.FOR_ONE_RUN} are reserved.")
     made = lifecycle.up(command.name, command.shape)
     print(f"{made.name} is up: {made}.")
     for node in made.node_names:
@@ -51,9 +51,10 @@ def up(command: Up) -> int:
 
 
 def status(command: Status) -> int:
-    from gradsync.report.cluster import status_table
+    from gradsync.draw.terminal import draw
+    from gradsync.exhibit.cluster import status_table
 
-    found = [spec.find(command.name)] if command.name else spec.everyone()
+    found = [spec.find_cluster(command.name)] if command.name else spec.everyone()
     damaged = {} if command.name else spec.damaged()
     if command.json:
         of_damaged = [{"name": name, "damaged": reason} for name, reason in damaged.items()]
@@ -62,7 +63,7 @@ def status(command: Status) -> int:
     if not found and not damaged:
         print("There is no emulated cluster. Make one with: gradsync cluster up lab --nodes 4 --bandwidth 1gbit")
     for item in found:
-        make_console(json=False).print(status_table(item, lifecycle.look(item)))
+        draw(status_table(item, lifecycle.node_states(item)), make_console(json=False))
     for reason in damaged.values():
         make_console(json=False).print(reason, markup=False, highlight=False, soft_wrap=True)
     return 0
@@ -70,26 +71,27 @@ def status(command: Status) -> int:
 
 def probe(command: ProbeCluster) -> int:
     from gradsync.cluster import gauge
-    from gradsync.report.cluster import probe_table
+    from gradsync.draw.terminal import draw
+    from gradsync.exhibit.cluster import gauge_section
 
-    found = spec.find(command.name)
+    found = spec.find_cluster(command.name)
     network.refuse_cut_nodes(found)
     console = make_console(command.json)
-    with console.status("the share of the cores each node gets") as shown:
+    with console.status("each node's share of the cores") as shown:
         shares = gauge.measure_shares(found)
         pairs = gauge.measure_pairs(found, lambda text: shown.update(text))
     if command.json:
         measured = {"shares": shares, "pairs": [asdict(pair) for pair in pairs]}
         print(json.dumps({"asked": asdict(found.shape), **measured}, indent=2))
     else:
-        console.print(probe_table(found, pairs, shares))
+        draw(gauge_section(found, pairs, shares), console)
     return 0
 
 
 def execute(command: Exec) -> int:
     if not command.words:
-        raise InputError(f"what is to be run? gradsync cluster exec {command.name} {command.node} -- COMMAND ...")
-    enter(spec.find(command.name), command.node)
+        raise InputError(f"no command to run: gradsync cluster exec {command.name} {command.node} -- COMMAND ...")
+    enter(spec.find_cluster(command.name), command.node)
     sys.stdout.flush()
     try:
         os.execvp(command.words[0], command.words)
@@ -103,7 +105,7 @@ def down(command: Down) -> int:
         print(f"taken down: {', '.join(taken)}" if taken else "there was nothing to take down")
         return 0
     if command.name is None:
-        raise InputError(f"which cluster? Name one of: {', '.join(spec.names()) or 'there is none'}; or give --all.")
+        raise InputError(f"name a cluster to take down ({', '.join(spec.names()) or 'none is up'}), or give --all.")
     if command.name not in spec.names():
         near = unknown("cluster", command.name, spec.names())
         print(f"{command.name} is not up: nothing to do. ({near})")
@@ -122,13 +124,13 @@ def heal(command: Heal) -> int:
 
 
 def attach(name: str, node: str, attached: bool) -> int:
-    found = spec.find(name)
+    found = spec.find_cluster(name)
     found.number(node)
-    if network.is_attached(found, node) == attached:
-        print(f"{node} of {name} is {'connected' if attached else 'cut off'} already.")
-        return 0
-    network.set_attached(found, node, attached)
-    if attached:  # a run that was killed may have left it slower
+    already = network.is_attached(found, node) == attached
+    if not already:
+        network.set_attached(found, node, attached)
+    if attached:  # a run that was killed may have left its link slower
         network.shape(found, node, found.shape.bits_per_second, found.shape.latency_seconds)
-    print(f"{node} of {name} is {'connected again' if attached else 'cut off'}.")
+    again = " already" if already else " again" if attached else ""
+    print(f"{node} of {name} is {'connected' if attached else 'cut off'}{again}.")
     return 0

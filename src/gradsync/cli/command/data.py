@@ -1,17 +1,18 @@
-"""``gradsync data``: which data sets are here, are they right, and get them."""
+"""``gradsync data``: list the data sets on this machine, verify them, and fetch them."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
-from gradsync.commands import Fetch, List, VerifyData
+from gradsync.cli.commands import Fetch, List, VerifyData
 from gradsync.data import FILE_SETS, data_folder, find_files
+from gradsync.draw.console import make_console
+from gradsync.draw.terminal import draw
 from gradsync.errors import InputError
-from gradsync.report.console import make_console
+from gradsync.exhibit.form import Column, Table
 
 
 def data(action: Fetch | VerifyData | List) -> int:
@@ -28,12 +29,12 @@ def fetch(command: Fetch) -> int:
     console = make_console(json=False)
     for files in [find_files(name) for name in command.names or FILE_SETS]:
         source = fetch(files, data_folder(), console, command.mirror)
-        console.print(f"{files.name}: {source.path} ({source.form}), every hash right", soft_wrap=True)
+        console.print(f"{files.name}: {source.path} ({source.form}), all hashes match", soft_wrap=True)
     return 0
 
 
 def verify(command: VerifyData) -> int:
-    """0 if all that was asked for is here and right, else 1."""
+    """0 if everything asked for is here and intact, else 1."""
     folder = data_folder()
     names = command.names or [name for name, files in FILE_SETS.items() if files.locate(folder)]
     if not names:
@@ -43,7 +44,7 @@ def verify(command: VerifyData) -> int:
     for files in [find_files(name) for name in names]:
         try:
             files.read(folder)
-            print(f"{files.name}: {files.find(folder).path}: every hash right")
+            print(f"{files.name}: {files.find(folder).path}: all hashes match")
         except InputError as error:
             print(f"{files.name}: {error}", file=sys.stderr)
             code = 1
@@ -66,10 +67,13 @@ def list_sets(command: List) -> int:
     if command.json:
         print(json.dumps(rows, indent=2))
         return 0
-    table = Table("data set", "here", "form", "folder", box=None)
-    for row in rows:
-        here = "yes" if row["found"] else f"no: gradsync data fetch {row['name']}"
-        table.add_row(row["name"], here, row["form"] or "", row["path"])
-    table.add_row("synthetic", "always", "made from the seed", "")
-    make_console(json=False).print(table)
+    draw(table(rows), make_console(json=False))
     return 0
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Table:
+    found = [[row["name"], "yes" if row["found"] else "no", row["form"], row["path"]] for row in rows]
+    missing = [row["name"] for row in rows if not row["found"]]
+    notes = [f"HINT: gradsync data fetch {' '.join(missing)}"] if missing else []
+    columns = [Column("data set"), Column("here"), Column("form"), Column("folder")]
+    return Table("Data sets", columns, [*found, ["synthetic", "always", "made from the seed", None]], notes)

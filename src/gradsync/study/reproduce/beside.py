@@ -1,7 +1,7 @@
-"""One table or figure of a report, published and ours beside each other.
+"""One table or figure of a report: the published values next to ours.
 
 Times, rates, CPU and memory are those of two different machines: each side is shown against its own first row, and
-that is what can be compared. Bytes, losses, accuracies and speed-ups are compared as they are.
+these ratios can be compared. Bytes, losses, accuracies and speed-ups are compared as they are.
 """
 
 from __future__ import annotations
@@ -10,38 +10,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradsync.exhibit import OURS, PRECISE, PUBLISHED, Axis, Chart, Column, Table, Value
-from gradsync.exhibit import Exhibit as Shown
-from gradsync.record import Run
-from gradsync.study.cases import is_projected
-from gradsync.study.over_time import network
-from gradsync.study.published import Exhibit, Row
-from gradsync.study.quantities import QUANTITIES, UNITS, At, not_learnt
+from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Table
+from gradsync.exhibit.runs.network import network
+from gradsync.figures.cases import Case
+from gradsync.figures.catalogue.of_time import is_projected
+from gradsync.figures.figure import UNITS
+from gradsync.figures.value import PRECISE, Value, mean_of, ratio, scaled
+from gradsync.study.reproduce.ours import figure_of, not_learnt, title_of, value_of
+from gradsync.study.reproduce.published import PublishedExhibit, PublishedRow
 
-FEW = 8  # figures that go into one table
-
-
-def value_of(
-    figure: str, run: Run, rank: int | None = None, x: float | None = None, against: Run | None = None
-) -> float | None:
-    """In seconds, bytes or shares; None where the run does not tell."""
-    if run.status != "completed" or not run.summary or (rank or 0) >= len(run.summary["ranks"]):
-        return None
-    return QUANTITIES[figure].of(At(run, rank, x, against))
+FEW = 8  # values that go into one table
 
 
-def quotient(one: float | None, other: float | None) -> float | None:
-    return one / other if one is not None and other else None
+def quotient(one: Value, other: Value) -> float | None:
+    return mean_of(ratio(one, other))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    item: Exhibit
-    ours: dict[str, Run]
+    item: PublishedExhibit
+    ours: dict[str, Case]
     notes: Sequence[str]
 
-    def exhibits(self) -> list[Shown]:
-        """Each figure with its table and chart, or where there is little to show, one table for all."""
+    def exhibits(self) -> list[Exhibit]:
+        """A table and a chart for each figure, or one table for all figures if there is little to show."""
         figures = list(self.item.figures)
         title = f"{self.item.name}: {self.item.title}"
         if len(figures) * len(self.item.rows) <= FEW:
@@ -50,18 +42,18 @@ class Comparison:
                 *(chart for name in figures for chart in self.chart(name)),
                 *self.over_time(),
             ]
-        found: list[Shown] = []
+        found: list[Exhibit] = []
         for name in figures:
             found += [self.table(f"{self.item.name}: {self.heading(name)}", [name]), *self.chart(name)]
         return found + self.over_time()
 
-    def our_value(self, row: Row, figure: str) -> float | None:
-        """In the unit of the exhibit."""
-        run = self.ours.get(row.place.run)
-        found = value_of(figure, run, row.place.rank, row.x, self.ours.get(row.against)) if run else None
-        return None if found is None else found * UNITS[self.item.figures[figure]]
+    def our_value(self, row: PublishedRow, figure: str) -> Value:
+        """Our value for a row, in the unit of the exhibit."""
+        case = self.ours.get(row.place.run)
+        found = value_of(figure, case, row.place.rank, row.x, self.ours.get(row.against)) if case else None
+        return scaled(found, UNITS[self.item.figures[figure]])
 
-    def values(self, figure: str) -> dict[str, list[float | None]]:
+    def values(self, figure: str) -> dict[str, list[Value]]:
         rows = self.item.rows
         return {
             PUBLISHED: [row.values.get(figure) for row in rows],
@@ -70,7 +62,7 @@ class Comparison:
 
     def heading(self, figure: str) -> str:
         unit = self.item.figures[figure]
-        return f"{QUANTITIES[figure].text} ({unit})" if unit else QUANTITIES[figure].text
+        return f"{title_of(figure)} ({unit})" if unit else title_of(figure)
 
     def table(self, title: str, figures: Sequence[str]) -> Table:
         columns = [
@@ -84,7 +76,7 @@ class Comparison:
         ]
         rows: list[list[Value]] = []
         for figure in figures:
-            relative = QUANTITIES[figure].compared == "relative"
+            relative = figure_of(figure).compared == "relative"
             against_first = relative and len(self.item.rows) > 1
             theirs, own = self.values(figure).values()
             for index, row in enumerate(self.item.rows):
@@ -107,12 +99,10 @@ class Comparison:
         )
 
     def projected(self, figures: Sequence[str]) -> list[str]:
-        """Said where our epochs were not whole ones."""
-        runs = [run for row in self.item.rows if (run := self.ours.get(row.place.run)) and run.status == "completed"]
-        cut = any(is_projected(run.summary) for run in runs if run.summary)
-        return (
-            ["Our epochs: as many steps as one has, at the pace of those made."] if cut and "epoch" in figures else []
-        )
+        """A note if our epochs were not whole ones."""
+        made = [case for row in self.item.rows if (case := self.ours.get(row.place.run)) and case.completed]
+        cut = any(is_projected(case.figures) for case in made)
+        return ["Our epochs are projected at the pace of the steps made."] if cut and "epoch" in figures else []
 
     @property
     def one_place(self) -> bool:
@@ -124,23 +114,23 @@ class Comparison:
         """Whether there are several runs, or ranks of one, with several x each."""
         return 1 < len({row.place for row in self.item.rows}) < len(self.item.rows)
 
-    def name(self, row: Row) -> Value:
+    def name(self, row: PublishedRow) -> Value:
         if self.one_place:
             return row.x
         return f"{row.name}, {self.item.over} {row.x:g}" if self.several_curves else row.name
 
-    def carries_over(self, row: Row, figure: str) -> bool:
-        """Whether ours over theirs means something."""
-        quantity, run = QUANTITIES[figure], self.ours.get(row.place.run)
-        return quantity.compared == "absolute" and not (quantity.learnt and run and not_learnt(run))
+    def carries_over(self, row: PublishedRow, figure: str) -> bool:
+        """Whether the ratio of ours to theirs means something."""
+        told, case = figure_of(figure), self.ours.get(row.place.run)
+        return told.compared == "absolute" and not (told.learnt and case and not_learnt(case))
 
     def chart(self, figure: str) -> list[Chart]:
-        """Over x where there is one, else a bar per row; none for a single point."""
-        relative = QUANTITIES[figure].compared == "relative"
+        """A line over x if there is one, else a bar per row; no chart for a single point."""
+        relative = figure_of(figure).compared == "relative"
         marks = list(self.marks(figure, relative))
         if len({mark.get("x", mark["run"]) for mark in marks}) < 2:
             return []
-        text, unit = QUANTITIES[figure].text, self.item.figures[figure]
+        text, unit = title_of(figure), self.item.figures[figure]
         y = Axis("value", text, unit, zero=not self.item.over)
         if relative:
             y = Axis("value", f"{text} against the first", "×")
@@ -152,7 +142,7 @@ class Comparison:
 
     def marks(self, figure: str, relative: bool) -> Iterator[dict[str, Any]]:
         for side, values in self.values(figure).items():
-            base = values[0] if relative else 1.0
+            base: Value = values[0] if relative else 1.0
             for row, value in zip(self.item.rows, values, strict=True):
                 if (height := quotient(value, base)) is not None:
                     group = row.series or (row.name if self.several_curves else "")
@@ -168,7 +158,7 @@ class Comparison:
         if not self.item.over_time:
             return []
         places = [row.place for row in self.item.rows]
-        named = [(place.run, run) for place in places if (run := self.ours.get(place.run)) and run.summary]
+        named = [(place.run, case.run) for place in places if (case := self.ours.get(place.run)) and case.run.summary]
         title = f"{self.item.name}: network over time"
         ranks = sorted({place.rank or 0 for place in places})
         return network(list(dict(named).items()), ranks, title, self.notes[-1:])

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import numpy
 
-from gradsync.exhibit import Column, Table, Value
+from gradsync.exhibit.form import Column, Table
+from gradsync.figures.value import Value
 from gradsync.record import UnreadableRecord
-from gradsync.study import published
-from gradsync.study.carry_out import is_study, read_study, runs_of, study_folder
-from gradsync.study.reports import REPORTS
+from gradsync.record.walk import is_study
+from gradsync.study.making.carry_out import read_study, runs_of
+from gradsync.study.reproduce import published
+from gradsync.study.reproduce.reports import REPORTS
 
 SIZE = 512
-REFERENCE = 0.0019  # seconds for one product of that size, where REPORTS' minutes were measured
+REFERENCE = 0.0019  # seconds for one product of that size on the machine where REPORTS' minutes were measured
 SCALES = ("full", "short", "smoke")
 
 
 def pace() -> float:
-    """How much longer this machine takes than the one the minutes are of: the best of a few matrix products."""
+    """How much longer this machine takes than the one the minutes were measured on, by the best of some products."""
     matrix = numpy.random.default_rng(0).random((SIZE, SIZE), dtype=numpy.float32)
     times = []
     for _ in range(20):
@@ -33,7 +35,6 @@ def listing(out: Path) -> Table:
     factor = pace()
     columns = [
         Column("report"),
-        Column("seed"),
         Column("tables and figures"),
         Column("claims"),
         *(Column(scale, "min") for scale in SCALES),
@@ -43,17 +44,17 @@ def listing(out: Path) -> Table:
     for name in published.NAMES:
         item = published.read(name)
         minutes = [f"{max(1, REPORTS[name].minutes[scale] * factor):.0f}" for scale in SCALES]
-        made = [scale for scale in SCALES if is_made(study_folder(str(out), f"{name}-{scale}"))]
-        rows.append([name, item.seed, ", ".join(item.names), len(item.claims), *minutes, ", ".join(made)])
+        made = [scale for scale in SCALES if is_made(out / f"{name}-{scale}")]
+        rows.append([name, ", ".join(item.names), len(item.claims), *minutes, ", ".join(made)])
     notes = [
-        "min: about, on this machine, with emulated nodes. gradsync reproduce NAME, or --all; --only chooses tables "
-        "and figures. short and smoke make fewer steps and say so on every figure."
+        "min: estimated for this machine, with emulated nodes. gradsync reproduce NAME, or --all; --only chooses "
+        "tables and figures. short and smoke make fewer steps, and every figure says so."
     ]
-    return Table("Published reports that can be made again", columns, rows, notes)
+    return Table("Published reports that can be repeated", columns, rows, notes)
 
 
 def is_made(folder: Path) -> bool:
-    """Whether the whole of it is there."""
+    """Whether the folder holds a complete reproduction."""
     if not is_study(folder):
         return False
     try:

@@ -1,7 +1,8 @@
-"""What each report ran, as runs of ours: name -> settings, by how much time there is.
+"""What each report ran, as runs of ours: name -> settings, for each scale.
 
-``full`` is what the report did. ``short`` and ``smoke`` make fewer steps, or take fewer samples, and nothing else but
-what ``notes`` says. Where a report had a cluster, the nodes are emulated ones that fit on two cores.
+``full`` is what the report did. ``short`` and ``smoke`` make fewer steps, or take fewer samples, and differ in
+nothing else but what ``ReportRuns.short`` says. Where a report had a cluster, the nodes are emulated ones that fit on
+two cores.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from gradsync.config import RunConfig
-from gradsync.exhibit import Section
-from gradsync.record import Run
+from gradsync.exhibit.form import Section
+from gradsync.figures.cases import Case
 from gradsync.study.communication import Communication
 
 Scale = Literal["full", "short", "smoke"]
@@ -22,25 +23,25 @@ Cases = dict[str, RunConfig]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Available:
     """What there is to run with."""
 
     scale: Scale
     real_data: Collection[str]
-    """The data sets that are here."""
+    """The data sets on this machine."""
 
     emulated: bool = True
     """Whether nodes can be emulated; else all workers are processes of this machine."""
 
     gpu: bool = False
     steps: int | None = None
-    """End every run after so many steps."""
+    """End every run after this many steps."""
 
     def choose(self, full: T, short: T, smoke: T) -> T:
         return {"full": full, "short": short, "smoke": smoke}[self.scale]
 
     def batch(self, size: int) -> int:
-        """Smoke does not wait for large ones."""
+        """The batch size; a sixteenth of it at scale smoke."""
         return self.choose(size, size, max(2, size // 16))
 
     def data(self, name: str) -> str:
@@ -50,18 +51,18 @@ class Asked:
         return {"nodes": count, **shape} if self.emulated else {}
 
     def until(self, epochs: int, short: int, smoke: int = 2) -> dict[str, Any]:
-        """Whole epochs, or so many steps."""
+        """Whole epochs, or this many steps."""
         steps = self.steps or self.choose(None, short, smoke)
         return {"steps": steps} if steps else {"epochs": epochs}
 
     def during(self, epochs: int) -> dict[str, Any]:
-        """Whole epochs at every scale, unless the user says how many steps."""
+        """Whole epochs at every scale, unless the user gives a number of steps."""
         return {"steps": self.steps} if self.steps else {"epochs": epochs}
 
 
 @dataclass(frozen=True)
-class Report:
-    cases: Callable[[Asked], Cases]
+class ReportRuns:
+    cases: Callable[[Available], Cases]
     short: str
     """What is different from the report at scale short, in a sentence."""
 
@@ -69,18 +70,18 @@ class Report:
     """About how long each scale took on a machine with 2 cores."""
 
     own_processes: Callable[[RunConfig], bool] = lambda config: False
-    """Runs whose peak of memory is asked, which is that of a process, whatever it ran before."""
+    """Whether a run needs fresh processes, because its peak memory is measured."""
 
-    more: Callable[[dict[str, Run]], list[Section]] = lambda ours: []
-    """What our runs show beside the tables and figures of the report."""
+    more: Callable[[dict[str, Case]], list[Section]] = lambda ours: []
+    """What our runs show in addition to the tables and figures of the report."""
 
 
 WAYS = ("local", "gather-scatter", "all-reduce", "ddp")
 HALF = 0.5  # of a core: four such nodes fit on two
 
 
-def vgg11(seed: int, bandwidth: str) -> Callable[[Asked], Cases]:
-    def cases(ask: Asked) -> Cases:
+def vgg11(seed: int, bandwidth: str) -> Callable[[Available], Cases]:
+    def cases(ask: Available) -> Cases:
         shared: dict[str, Any] = {
             "model": "vgg11",
             "data": ask.data("cifar10"),
@@ -108,7 +109,7 @@ LAB_MEMORY = "5.5GB"  # a batch of 512 takes 4.5, and the page cache counts; fou
 TOO_LARGE = 2048
 
 
-def hpml(ask: Asked) -> Cases:
+def hpml(ask: Available) -> Cases:
     """Workers with half a core and 5.5 GB each stand for the lab's GPUs."""
     resnet: dict[str, Any] = {"model": "resnet18", "data": ask.data("cifar10"), "eval": False}
     steps = {32: (4, 2), 128: (4, 2), 512: (2, 2), TOO_LARGE: (2, 2)}
@@ -129,13 +130,13 @@ def hpml(ask: Asked) -> Cases:
     return timed | large_batches(ask) | questions(ask)
 
 
-def lab_more(ours: dict[str, Run]) -> list[Section]:
-    """Questions 2 and 3 by the ledger and by the lab's subtraction, and whether the figures can be."""
-    timed = [run for name, run in ours.items() if name[0].isdigit()]
+def lab_more(ours: dict[str, Case]) -> list[Section]:
+    """Questions 2 and 3 by the ledger and by the lab's subtraction, with impossible figures flagged."""
+    timed = [run for name, case in ours.items() if name[0].isdigit() for run in case.runs]
     return Communication().sections([run for run in timed if run.summary])
 
 
-def large_batches(ask: Asked) -> Cases:
+def large_batches(ask: Available) -> Cases:
     learnt: dict[str, Any] = {
         "model": ask.choose("resnet18", "mnist-cnn", "mnist-cnn"),
         "data": ask.data(ask.choose("cifar10", "mnist", "mnist")),
@@ -158,7 +159,7 @@ def large_batches(ask: Asked) -> Cases:
     }
 
 
-def questions(ask: Asked) -> Cases:
+def questions(ask: Available) -> Cases:
     logistic: dict[str, Any] = {
         "model": "logistic",
         "data": ask.data("mnist"),
@@ -188,11 +189,11 @@ ALEXNET_BATCHES = (32, 64, 128, 256, 512)
 ALEXNET_SHARE = 0.66  # three such nodes fit on two cores
 
 
-def tensorflow(ask: Asked) -> Cases:
+def tensorflow(ask: Available) -> Cases:
     return logistic_alone(ask) | logistic_servers(ask) | alexnet(ask)
 
 
-def logistic(ask: Asked) -> dict[str, Any]:
+def logistic(ask: Available) -> dict[str, Any]:
     return {
         "model": "logistic",
         "data": ask.data("mnist"),
@@ -204,7 +205,7 @@ def logistic(ask: Asked) -> dict[str, Any]:
     }
 
 
-def logistic_alone(ask: Asked) -> Cases:
+def logistic_alone(ask: Available) -> Cases:
     epochs = ask.choose(10, 10, 1)
 
     def run(**changes: Any) -> RunConfig:
@@ -218,7 +219,7 @@ def logistic_alone(ask: Asked) -> Cases:
     }
 
 
-def logistic_servers(ask: Asked) -> Cases:
+def logistic_servers(ask: Available) -> Cases:
     """Every node has a worker, and the first one the server as well."""
 
     def run(way: str, workers: int, batch: int) -> RunConfig:
@@ -240,7 +241,7 @@ def logistic_servers(ask: Asked) -> Cases:
     }
 
 
-def alexnet(ask: Asked) -> Cases:
+def alexnet(ask: Available) -> Cases:
     def run(workers: int, batch: int) -> RunConfig:
         alone = workers == 1
         return RunConfig(
@@ -267,7 +268,7 @@ LAYOUTS = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2
 QUARTER = 0.25  # of a core: eight such processes fit on two
 
 
-def mpi_mnist(ask: Asked) -> Cases:
+def mpi_mnist(ask: Available) -> Cases:
     shared: dict[str, Any] = {
         "model": "mnist-cnn",
         "data": ask.data("mnist"),
@@ -300,23 +301,23 @@ def is_alexnet(config: RunConfig) -> bool:
 
 
 FOUR_NODES = "10 steps of 196, and 1,024 test samples of 10,000"
-REPORTS: dict[str, Report] = {
-    "cs744-vgg11-2317": Report(vgg11(2317, "7gbit"), FOUR_NODES, {"full": 36, "short": 3, "smoke": 2}),
-    "cs744-vgg11-14": Report(vgg11(14, "1gbit"), FOUR_NODES, {"full": 45, "short": 3, "smoke": 2}),
-    "hpml-lab4": Report(
+REPORTS: dict[str, ReportRuns] = {
+    "cs744-vgg11-2317": ReportRuns(vgg11(2317, "7gbit"), FOUR_NODES, {"full": 36, "short": 3, "smoke": 2}),
+    "cs744-vgg11-14": ReportRuns(vgg11(14, "1gbit"), FOUR_NODES, {"full": 45, "short": 3, "smoke": 2}),
+    "hpml-lab4": ReportRuns(
         hpml,
         "2 to 4 steps of each batch size instead of two epochs; large batches with mnist-cnn on 6,000 samples of "
         "MNIST instead of resnet18 on CIFAR-10",
         {"full": 620, "short": 9, "smoke": 4},
         more=lab_more,
     ),
-    "cs744-tensorflow": Report(
+    "cs744-tensorflow": ReportRuns(
         tensorflow,
-        "6,000 training samples of 60,000; AlexNet with 4 steps, 2 of batches of 512",
+        "6,000 training samples of 60,000; AlexNet with 4 steps, or 2 with batches of 512",
         {"full": 60, "short": 14, "smoke": 6},
         own_processes=is_alexnet,
     ),
-    "mpi-mnist": Report(
+    "mpi-mnist": ReportRuns(
         mpi_mnist, "6,000 training samples of 60,000, 2 epochs of 5", {"full": 70, "short": 6, "smoke": 2}
     ),
 }

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from gradsync.study.published import Claim, Place
+from gradsync.study.reproduce.published import Claim, RunRank
 
-Verdict = Literal["reproduced", "not reproduced", "undecided", "not run"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "not reproduced", "undecided", "not run")
+Judgement = Literal["reproduced", "not reproduced", "undecided", "not run"]
+VERDICTS: tuple[Judgement, ...] = ("reproduced", "not reproduced", "undecided", "not run")
 
-Values = Callable[[Place], float | None]
+Values = Callable[[RunRank], float | None]
 
 
 @dataclass(frozen=True)
 class Finding:
     claim: Claim
-    verdict: Verdict
+    verdict: Judgement
     ours: str
     """The ratio it was judged by."""
 
@@ -31,9 +31,9 @@ class Finding:
 
 
 def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "", noise: float = 0.0) -> Finding:
-    """``cannot_tell``: why runs of this kind show nothing about it, if so.
+    """``cannot_tell``: why runs of this kind cannot decide it; empty if they can.
 
-    ``noise``: by how much our figures may differ and mean nothing: as a share of them, or in points of accuracy.
+    ``noise``: how much our figures may differ by chance: as a share of them, or in points of accuracy.
     """
     values = [ours(place) for place in claim.places]
     theirs = text(claim, measure(claim, [published(place) for place in claim.places]))
@@ -48,7 +48,7 @@ def judge(claim: Claim, ours: Values, published: Values, cannot_tell: str = "", 
 
 
 def measure(claim: Claim, values: Sequence[float | None]) -> float | None:
-    """One number for the whole: how far apart they are, as a ratio, or in points of accuracy."""
+    """One number for the claim: how far apart the values are, as a ratio, or in points of accuracy."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -64,7 +64,7 @@ def measure(claim: Claim, values: Sequence[float | None]) -> float | None:
 
 
 def is_share(claim: Claim) -> bool:
-    """Differences of accuracy are told in points."""
+    """Whether the difference is in points: differences in accuracy are."""
     return claim.figure in ("accuracy", "train-accuracy") and claim.kind == "rising"
 
 
@@ -76,8 +76,8 @@ def text(claim: Claim, value: float | None) -> str:
     return f"{value:.3f}×" if 0.95 < value < 1.05 else f"{value:.3g}×"
 
 
-def decide(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
-    """Undecided where noise could have made it the other way."""
+def decide(claim: Claim, values: Sequence[float], noise: float) -> Judgement:
+    """Undecided where noise could have reversed it."""
     if claim.kind == "rising":
         return rises(claim, values, noise)
     found = measure(claim, values)
@@ -95,8 +95,8 @@ def decide(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
     return "reproduced" if by_how_much > 0 or (by_how_much == 0 and claim.kind != "least") else "not reproduced"
 
 
-def rises(claim: Claim, values: Sequence[float], noise: float) -> Verdict:
-    """Level in places is enough if it rises as a whole, and by more than noise."""
+def rises(claim: Claim, values: Sequence[float], noise: float) -> Judgement:
+    """The values may stay level in places if they rise as a whole, by more than noise."""
 
     def growth(before: float, after: float) -> float:
         if is_share(claim):

@@ -1,8 +1,8 @@
 """What the reports published, as data: one TOML file each, with their tables and figures, and what they claim.
 
-An exhibit is a table or a figure of the report. Its rows are runs of ours (study/reports.py makes them), ``run`` or
-``run:rank``; what was published for a row stands beside its run, in the report's unit. What cannot be read in the
-report is not there. A claim is a sentence of the report and how our runs can show it.
+An exhibit is a table or a figure of the report. Its rows are runs of ours (reproduce/reports.py makes them), ``run``
+or ``run:rank``; what was published for a row stands next to its run, in the report's unit. What cannot be read in the
+report is left out. A claim is a sentence of the report and how our runs can show it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ OF_ROW = ("run", "x", "label", "series", "against")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A run of ours, and the rank a figure is of; None: of all of them."""
+class RunRank:
+    """A run of ours, and the rank a figure is about; None: all ranks."""
 
     run: str
     rank: int | None = None
 
     @classmethod
-    def of(cls, text: str) -> Place:
+    def of(cls, text: str) -> RunRank:
         run, colon, rank = text.partition(":")
         return cls(run, int(rank) if colon else None)
 
@@ -42,8 +42,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Row:
-    place: Place
+class PublishedRow:
+    place: RunRank
     values: dict[str, float]
     """Figure -> what was published, in the exhibit's unit."""
 
@@ -53,7 +53,7 @@ class Row:
     """Rows of one series belong together in a chart over x."""
 
     against: str = ""
-    """The run a speed-up is against."""
+    """The run a speed-up is relative to."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class PublishedExhibit:
     name: str
     """As the report calls it: Table 2, Fig 1.1."""
 
@@ -69,7 +69,7 @@ class Exhibit:
     figures: dict[str, str]
     """Figure -> unit."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
     note: str = ""
     over: str = ""
     """What x is."""
@@ -85,15 +85,15 @@ class Claim:
     - rising: the figure rises from place to place
     - least: that of the first place is less than all others
     - alike: the largest is at most ``within`` more than the smallest
-    - differ: it is at least ``within`` more
-    - ratio: the first over the second is ``about`` so much, give or take ``within``
-    - below: it is less than ``about``
+    - differ: the largest is at least ``within`` more than the smallest
+    - ratio: the first over the second is ``about``, give or take ``within``
+    - below: the first over the second is less than ``about``
     """
 
     text: str
     figure: str
     kind: str
-    places: tuple[Place, ...]
+    places: tuple[RunRank, ...]
     about: float = 1.0
     within: float = 0.0
     exhibit: str = ""
@@ -105,23 +105,25 @@ class Published:
     """One report."""
 
     name: str
-    seed: str
+    document: str
+    """The file the figures were read from."""
+
     title: str
     setup: str
-    exhibits: tuple[Exhibit, ...]
+    exhibits: tuple[PublishedExhibit, ...]
     claims: tuple[Claim, ...]
 
     @property
     def names(self) -> list[str]:
-        """Of its tables and figures, each once."""
+        """The names of its tables and figures, each once."""
         return list(dict.fromkeys(exhibit.name for exhibit in self.exhibits))
 
-    def find(self, place: Place, figure: str, exhibit: str = "", exactly: bool = False) -> tuple[float, str] | None:
+    def find(self, place: RunRank, figure: str, exhibit: str = "", exactly: bool = False) -> tuple[float, str] | None:
         """What was published, and its unit: in this exhibit, else wherever it stands.
 
-        Of this place, or, unless ``exactly``, of the run or its first rank.
+        It is looked up for this place and, unless ``exactly``, for the run or its first rank.
         """
-        places = [place] if exactly else [place, Place(place.run), Place(place.run, 0)]
+        places = [place] if exactly else [place, RunRank(place.run), RunRank(place.run, 0)]
         in_order = sorted(self.exhibits, key=lambda item: item.name != exhibit)
         for one in places:
             for item in in_order:
@@ -139,7 +141,7 @@ def read(name: str) -> Published:
     values = tomllib.loads(file.read_text(encoding="utf-8"))
     return Published(
         name=name,
-        seed=values["seed"],
+        document=values["document"],
         title=values["title"],
         setup=values["setup"],
         exhibits=tuple(map(exhibit, values["exhibit"])),
@@ -147,17 +149,17 @@ def read(name: str) -> Published:
     )
 
 
-def exhibit(values: dict[str, Any]) -> Exhibit:
+def exhibit(values: dict[str, Any]) -> PublishedExhibit:
     rows = tuple(
-        Row(
-            Place.of(row["run"]),
+        PublishedRow(
+            RunRank.of(row["run"]),
             {name: value for name, value in row.items() if name not in OF_ROW},
             row.get("x"),
             *(row.get(name, "") for name in ("label", "series", "against")),
         )
         for row in values["rows"]
     )
-    return Exhibit(
+    return PublishedExhibit(
         values["name"],
         values["title"],
         values["figures"],
@@ -178,7 +180,7 @@ def claim(values: dict[str, Any]) -> Claim:
         values["text"],
         values["figure"],
         "below" if below else kind,
-        tuple(map(Place.of, values[kind])),
+        tuple(map(RunRank.of, values[kind])),
         below or values.get("about", 1.0),
         values.get("within", values.get("by", 0.0)),
         values.get("exhibit", ""),

@@ -1,0 +1,5 @@
+"""``python -m gradsync.cli``: the same as ``gradsync``."""
+
+from gradsync.cli.main import main
+
+main()

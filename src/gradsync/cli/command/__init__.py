@@ -1,0 +1,1 @@
+"""What each command does: one file per command, imported when it is asked for."""

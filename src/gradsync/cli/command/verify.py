@@ -1,0 +1,15 @@
+"""gradsync verify: the equivalence certificate."""
+
+from __future__ import annotations
+
+from gradsync.cli.commands import Verify
+from gradsync.cli.nodes import on_nodes
+from gradsync.cli.study import carry_out_study
+
+
+def verify(command: Verify) -> int:
+    from gradsync.cli.check import inform
+
+    study = on_nodes(command.run)
+    inform(study)
+    return carry_out_study(study, command).exit_code()

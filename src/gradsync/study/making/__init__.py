@@ -1,0 +1,1 @@
+"""What every study is, and how its runs are made, found and shown."""
