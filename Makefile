@@ -6,6 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .PHONY: demo test lint bench clean
 
+# Its runs, tables and page are in studies/compare; a second `make demo` shows them without training again.
 demo: $(VENV)/.runtime
 	$(BIN)/gradsync compare
 
@@ -22,6 +23,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/bare_ddp.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/before_after.py
 	$(BIN)/python benchmarks/strategies.py
 	$(BIN)/python benchmarks/partial_reads.py
 	$(BIN)/python benchmarks/cluster.py

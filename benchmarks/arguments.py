@@ -1,4 +1,4 @@
-"""The arguments of every benchmark: a flag for each of its numbers, and --smoke for the same with tiny ones."""
+"""The arguments of every benchmark: a flag for each of its settings, and --smoke to run it with tiny ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def asked(description: str | None, **flags: tuple[Any, Any]) -> argparse.Namespace:
-    """``flags``: the default, and what --smoke takes instead; a flag that is given counts in both.
+    """``flags``: for each the default and the value under --smoke; a flag that is given overrides both.
 
-    --smoke runs the same code in seconds, to show that it still runs. What it measures means nothing.
+    --smoke runs the same code in seconds, to show that it still runs. Its measurements mean nothing.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, in seconds: does it still run?")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, takes seconds: does it still run?")
     for name, (default, _) in flags.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), help=f"default: {default}")
     given = parser.parse_args()

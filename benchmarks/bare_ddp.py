@@ -2,7 +2,7 @@
 
     python benchmarks/bare_ddp.py [--smoke]    about 15 s; expected: 0.3 to 0.5 s a step on two cores
 
-The other half of overhead.py's comparison, which imports it.
+overhead.py imports this script as the other half of its comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SKIPPED = 1  # the first step warms up
 
 
 def timed(steps: int, batch_size: int) -> list[float]:
-    """Seconds of each step of rank 0 but the first."""
+    """Seconds of each step of rank 0 except the first."""
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(one_rank, (steps, batch_size, folder), WORKERS)
         return json.loads(Path(folder, "seconds.json").read_text())[SKIPPED:]
@@ -59,7 +59,7 @@ def one_rank(rank: int, steps: int, batch_size: int, folder: str) -> None:
     if rank == 0:
         Path(folder, "seconds.json").write_text(json.dumps(seconds))
     dist.barrier()
-    os._exit(0)  # gloo's threads may abort a process that ends in the ordinary way
+    os._exit(0)  # gloo's threads may abort a process that exits normally
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""Is scaling on an emulated cluster real? One node with half a core against four of them, in turns, as a ratio.
+"""Is scaling on an emulated cluster real? Throughput of one node with half a core against four such nodes.
 
     python benchmarks/cluster.py [--smoke]    about 5 minutes; expected: speed-ups of 3 to 4. Needs root.
-    --rounds 4 says more.
+    --rounds 4 gives a more reliable figure.
 
-`none` computes the gradients of its share and agrees with nobody: its speed-up is what the shares of the cores allow.
-Weak: every node has the batch the one has. Strong: four nodes share it, so that each computes on smaller batches.
+Strategy `none` computes gradients without communication: its speed-up is what the nodes' shares of the cores allow.
+Weak scaling: every node has the batch of the single node. Strong scaling: four nodes share the batch of one, so that
+each computes on smaller batches. The runs alternate.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import tempfile
 
 from arguments import asked
 from gradsync import launch
+from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.record import Run
 
 
 def main() -> None:
-    """Print samples a second on one node and on all, round by round, and the speed-ups."""
+    """Print samples per second on one node and on all, round by round, and the speed-ups."""
     flags = {"rounds": (2, 1), "model": ("vgg11", "logistic"), "batch_per_node": (64, 4), "steps": (8, 2)}
     given = asked(__doc__, **flags, nodes=(4, 2), cpus=(0.5, 1.0))
     nodes, one_batch = given.nodes, given.batch_per_node
@@ -34,12 +36,13 @@ def main() -> None:
         for number in range(1, given.rounds + 1):
             rates = []
             for name, (strategy, batch) in cases.items():
-                run = launch.run(RunConfig(strategy=strategy, batch_size=batch, **shared, out=out))
+                run = launch.run(resolved(RunConfig(strategy=strategy, batch_size=batch, **shared, out=out)))
                 end_unless_completed(run)
-                rates.append(run.summary["samples_per_second"])
-                lacking = max(run.summary["cluster"]["run_delay_percent"].values())
+                rates.append(run.summary.samples_per_second)
+                lacking = max(run.summary.cluster.run_delay_percent.values())
                 print(
-                    f"round {number}: {name:<30} {rates[-1]:6.1f} samples/s; without a core at most {lacking:.0f} %"
+                    f"round {number}: {name:<30} {rates[-1]:6.1f} samples/s; "
+                    f"runnable but not scheduled at most {lacking:.0f} %"
                 )
             one, one_with_all, all_nodes = rates
             weak.append(all_nodes / one)
@@ -50,13 +53,13 @@ def main() -> None:
 
 
 def end_unless_completed(run: Run) -> None:
-    """A cluster that cannot be made here is no mistake of this program: a sentence, and exit code 0."""
+    """A cluster that cannot be created here is not a failure of this benchmark: print a sentence, and exit with 0."""
     if run.status == "completed":
         return
-    error = run.summary["error"]
-    if error["type"] == "InputError":
-        print(f"not measured: {error['message']}")
-    raise SystemExit(0 if error["type"] == "InputError" else str(error))
+    error = run.summary.error
+    if error.type == "InputError":
+        print(f"not measured: {error.message}")
+    raise SystemExit(0 if error.type == "InputError" else str(error))
 
 
 if __name__ == "__main__":

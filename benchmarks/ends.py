@@ -4,7 +4,7 @@
     every MPI run completed, every script ended with exit code 0
     python benchmarks/ends.py --kills 50 --mpi-runs 100 --scripts 200    about 40 minutes on two cores
 
-1. A command is killed (SIGKILL) at random moments of its first two seconds, and of its ranks' first two.
+1. Commands are killed (SIGKILL) at a random moment in their first two seconds, or in the first two of their ranks.
 2. MPI runs: 4 ranks on this machine; as root also 2 nodes with 2 each, and 8 ranks on one node.
 3. Two-rank torchrun scripts with `attach` and ddp, several at a time: torch's threads must not abort the process.
 """
@@ -63,7 +63,7 @@ def tagged(tag: str) -> list[int]:
 
 
 def kill_commands(count: int, folder: Path, seed: int) -> int:
-    """How many of them left a process behind."""
+    """Kill ``count`` commands; return how many of them left a process behind."""
     chance, left = random.Random(seed), 0
     ways = {**WAYS, **(ON_NODES if os.geteuid() == 0 else {})}
     for number in range(count):
@@ -72,7 +72,7 @@ def kill_commands(count: int, folder: Path, seed: int) -> int:
         words = [*TRAIN, "--batch-size", "8", "--steps", "1000000", *way, "--out", str(folder)]
         with open(os.devnull, "w") as nowhere:
             command = subprocess.Popen(words, env={**os.environ, TAG: tag}, stdout=nowhere, stderr=nowhere)
-        if from_ranks:  # every other time: from the moment there is one on
+        if from_ranks:  # every other time, the two seconds begin when a rank exists
             wait_until(lambda tag=tag: len(tagged(tag)) > 1, 60)
         moment = chance.uniform(0, 2)
         time.sleep(moment)
@@ -94,7 +94,7 @@ def wait_until(condition: object, seconds: float) -> None:
 
 
 def mpi_runs(count: int, folder: Path) -> Iterator[tuple[str, str]]:
-    """Where, and the status."""
+    """Where each run was made, and its status."""
     ways = {**MPI_RUNS, **(MPI_ON_NODES if os.geteuid() == 0 else {})}
     for number in range(count):
         name, way = list(ways.items())[number % len(ways)]

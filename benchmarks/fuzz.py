@@ -3,8 +3,8 @@
     python benchmarks/fuzz.py [--smoke]                                  about 1 minute; expected: 0 bad
     python benchmarks/fuzz.py --command-lines 5000 --configs 2000        about 10 minutes
 
-Every case is the real command in this process, up to where it would start another one, in a folder of its own, with a
-limit of 20 s. Prints how the cases ended, and the first that ended as they should not; exit code 1 if there are any.
+Every case runs the real command in this process, up to where it would start another one, in a temporary folder, with
+a limit of 20 s. Prints how the cases ended, and the first bad ones; the exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from unittest.mock import patch
 
 from arguments import asked
 from fuzz_cases import Case, command_line, config_file
-from gradsync.cli import main as gradsync
+from gradsync.cli.main import main as gradsync
 
 LIMIT_SECONDS = 20
-MEMORY = 8 << 30  # what is absurdly large fails at once instead of filling the machine
+MEMORY = 8 << 30  # absurdly large requests fail at once instead of filling the machine
 MOST_SHOWN = 10
 
 OWN = """
@@ -59,9 +59,9 @@ def start(*_: object, **__: object) -> NoReturn:
 @contextmanager
 def nothing_starts(state: Path) -> Iterator[None]:
     """No process is started, nothing is fetched, and the machine's network stays as it is."""
-    import torch.distributed  # noqa: F401 - it looks at subprocess.Popen when it is imported
+    import torch.distributed  # noqa: F401 - it uses subprocess.Popen when it is imported
 
-    from gradsync import cli_cluster
+    from gradsync.cli.command import cluster as cli_cluster
     from gradsync.cluster import lifecycle, network, spec
 
     with ExitStack() as stack:
@@ -83,8 +83,9 @@ def nothing_starts(state: Path) -> Iterator[None]:
 
 
 def prepare(folder: Path) -> None:
-    """What commands may ask for: a model and data of the user's own, a config, a run, clusters whole and broken."""
+    """What commands may refer to: a model and data of the user's own, a config, a run, clusters whole and broken."""
     from gradsync import launch
+    from gradsync.cli.check import resolved
     from gradsync.cluster import spec
     from gradsync.config import RunConfig, Shape
 
@@ -94,11 +95,12 @@ def prepare(folder: Path) -> None:
     (folder / "state" / "broken.json").write_bytes(b'{"name": \xff')
     with patch.object(spec, "STATE", folder / "state"):
         spec.remember(spec.make("lab", Shape(nodes=2)))
-    launch.run(RunConfig(model="logistic", steps=3, train_samples=64, test_samples=64, out=str(folder / "runs")))
+    asked = RunConfig(model="logistic", steps=3, train_samples=64, test_samples=64, out=str(folder / "runs"))
+    launch.run(resolved(asked))
 
 
 def ending(case: Case, limit: float = LIMIT_SECONDS) -> tuple[str, str]:
-    """How the command ended, and what it said where it should not have ended so."""
+    """How the command ended, and its messages if it should not have ended that way."""
     for name, content in case.files.items():
         Path(name).write_bytes(content)
     said = io.TextIOWrapper(io.BytesIO(), errors="backslashreplace", write_through=True)
@@ -127,7 +129,7 @@ def ending(case: Case, limit: float = LIMIT_SECONDS) -> tuple[str, str]:
 def judged(code: Any, said: str) -> tuple[str, str]:
     if code == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    of_users = "raised an error:" in said  # of their model or data, with their traceback
+    of_users = "raised an error:" in said  # an error of the user's model or data, with its traceback
     if "Traceback" in said and not of_users:
         return "TRACEBACK", said
     if code == 2:
@@ -147,7 +149,7 @@ def tried(make: Callable[[random.Random], Case], seed: int, count: int) -> Itera
 
 
 def tell(make: Callable[[random.Random], Case], seed: int, count: int) -> list[str]:
-    """Try so many, and print how they ended. Returns those that did not end as they should, in words."""
+    """Try ``count`` cases and print how they ended. Returns a description of each that ended badly."""
     ends: Counter[str] = Counter()
     longest = 0.0
     bad = []
@@ -168,7 +170,7 @@ def main() -> int:
         prepare(Path(folder))
         os.environ["GRADSYNC_DATA"] = str(Path(folder) / "no-data")
         os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))  # not AS: what draws charts reserves far more
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))  # not AS: the chart library reserves far more
         with nothing_starts(Path(folder) / "state"):
             bad = tell(command_line, given.seed, given.command_lines) + tell(config_file, given.seed, given.configs)
         os.chdir("/")

@@ -1,4 +1,4 @@
-"""What fuzz.py tries: command lines and config files, from right over almost right to absurd."""
+"""What fuzz.py tries: command lines and config files, from valid through almost valid to absurd."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from gradsync.arguments import commands
-from gradsync.commands import Compare, Train
-from gradsync.refused import Argument, arguments_of, subcommands
+from gradsync.cli.commands import Gradsync
+from gradsync.cli.flags import Flag, flags_of
 from gradsync.study import STUDIES
 
 GOOD = {
@@ -26,7 +25,7 @@ GOOD = {
     "cpus": ["0.5"],
     "sizes": ["1KB", "4GB"],
     "operations": ["broadcast", "all-reduce"],
-    "vary": ["lr=0.1,0.2", "epochs=1,2", "augment=true,false", "workers=1,2"],
+    "vary": ["lr=0.1,0.2", "epochs=1,2", "augment=true,false", "workers=1,2", "options.bucket-mb=1,5"],
     "reports": ["mpi-mnist", "hpml-lab4"],
     "columns": ["workers", "total", "accuracy"],
     "config": ["good.toml", "none.toml"],
@@ -78,11 +77,11 @@ ABSURD = [
 class Case:
     argv: list[str]
     files: dict[str, bytes] = field(default_factory=dict)
-    """Written beside it first."""
+    """name -> content, written before the command runs."""
 
 
 def command_line(choice: random.Random) -> Case:
-    """A command with flags: most of them its own, with values from right to absurd."""
+    """A command with flags: most of them its own, with values from valid to absurd."""
     words, arguments = any_command(choice)
     for _ in range(choice.choice([0, 1, 1, 2, 2, 3, 4, 6])):
         words += flag_with_value(choice, choice.choice(arguments)) if arguments else [nonsense(choice)]
@@ -95,21 +94,21 @@ def command_line(choice: random.Random) -> Case:
     return Case(words)
 
 
-def any_command(choice: random.Random) -> tuple[list[str], list[Argument]]:
-    kind: Any = commands(Train(), Compare())
+def any_command(choice: random.Random) -> tuple[list[str], list[Flag]]:
+    kind: Any = Gradsync
     words: list[str] = []
-    while known := subcommands(kind):
+    while known := getattr(kind, "actions", None):
         if choice.random() < 0.02:
             return [*words, nonsense(choice)], []
         name = choice.choice([*known, *("train", "study") * (not words)])
         words, kind = [*words, name], known[name]
-    return words, list(arguments_of(kind))
+    return words, list(flags_of(kind))
 
 
-def flag_with_value(choice: random.Random, argument: Argument) -> list[str]:
-    if not argument.flags:
+def flag_with_value(choice: random.Random, argument: Flag) -> list[str]:
+    if argument.is_positional:
         return [value_of(choice, argument)]
-    name = choice.choice(argument.flags)
+    name = choice.choice(argument.spellings)
     if choice.random() < 0.03:
         name = name[:-1] + choice.choice("xe-_=")
     if argument.kind is bool:
@@ -122,11 +121,11 @@ def flag_with_value(choice: random.Random, argument: Argument) -> list[str]:
     return [f"{name}={','.join(values)}"] if choice.random() < 0.3 else [name, *values]
 
 
-def takes_several(argument: Argument) -> bool:
+def takes_several(argument: Flag) -> bool:
     return get_origin(argument.kind) in (tuple, dict)
 
 
-def value_of(choice: random.Random, argument: Argument) -> str:
+def value_of(choice: random.Random, argument: Flag) -> str:
     if choice.random() < 0.3:
         return nonsense(choice)
     of_type = [text for kind in argument.kinds for text in BY_TYPE.get(kind, map(str, get_args(kind)))]

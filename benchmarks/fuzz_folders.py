@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz_folders.py [--smoke]                       about 1 minute; expected: none
     python benchmarks/fuzz_folders.py --count 10000 --seed 1          about half an hour
-    python benchmarks/fuzz_folders.py --count 1 --seed 1 --first N    case N of that once more
+    python benchmarks/fuzz_folders.py --count 1 --seed 1 --first N    repeats case N of that
 
 Real folders are made once. Each case is a copy of one of them, damaged in one to three places, beside a good run; the
 commands that read records are called on both, in this process. The good run must always be shown.
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from arguments import asked
-from gradsync.cli import main as gradsync
+from gradsync.cli.main import main as gradsync
 
 LIMIT_SECONDS = 20
 SAMPLES = ["--train-samples", "64", "--test-samples", "16"]
@@ -37,11 +37,11 @@ SMALL = ["--model", "logistic", *SAMPLES, "--batch-size", "16", "--epochs", "2"]
 
 
 class Hang(BaseException):
-    """Not an Exception: nobody may catch it on the way."""
+    """Not an Exception, so that no handler catches it on the way."""
 
 
 def make_originals(place: Path, smoke: bool) -> dict[str, Path]:
-    """name -> folder, of every kind that is read; for --smoke of two, as each takes seconds to start."""
+    """name -> folder, of every kind that is read; with --smoke only two kinds, as each takes seconds to start."""
     runs, studies = ["--out", str(place / "runs")], ["--out", str(place / "studies")]
     two = ["--workers", "2"]
     ways = {
@@ -65,7 +65,7 @@ def make_originals(place: Path, smoke: bool) -> dict[str, Path]:
     return found
 
 
-# What stands where something else should. Some of it json.dumps cannot write: it is put in place of a mark.
+# Values that replace others. Those that json.dumps cannot write take the place of a mark in its output.
 RAW = {
     "@huge": "9" * 5000,
     "@infinite": "1e999",
@@ -84,7 +84,7 @@ ODD: list[Any] = [*RAW, None, True, False, *NUMBERS, *TEXTS, *LISTS, *TABLES]
 
 
 def damage_file(path: Path, random: random.Random) -> None:
-    """As disks, copies, editors and killed processes do."""
+    """Damage a file as disks, copies, editors and killed processes do."""
     data = path.read_bytes()
     middle = random.randrange(len(data) + 1)
     lines = data.splitlines(keepends=True)
@@ -129,7 +129,7 @@ def damage_file(path: Path, random: random.Random) -> None:
 
 
 def damage_value(path: Path, random: random.Random) -> None:
-    """One value in the JSON, or in one of its rows, is another, gone, or somewhere else."""
+    """Change, remove or wrap one value in the JSON, or in one of its rows."""
     lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     number = random.randrange(len(lines))
     value = json.loads(lines[number])
@@ -145,7 +145,7 @@ def damage_value(path: Path, random: random.Random) -> None:
         holder[key] = [holder[key]]
     elif how < 0.4 and isinstance(holder[key], (int, float)):
         holder[key] = type(holder[key])(holder[key] * random.choice((-1, 0, 0.5, 1000, 1e12)))
-    elif how < 0.6:  # what stands elsewhere is of the right size, and may be of the right kind
+    elif how < 0.6:  # a value from elsewhere is of a plausible size and type
         kind = type(holder[key])
         holder[key] = random.choice([item for place in places if type(item := at(value, place)) is kind])
     else:
@@ -175,19 +175,19 @@ def damage(folder: Path, random: random.Random) -> None:
         files = [path for path in folder.rglob("*.json*") if path.is_file() and not path.is_symlink()]
         if not files:
             return
-        # Of the many rows, few are those of rank 0's start: files count, not their size.
+        # Every file is equally likely, whatever its size: most rows are steps, few are like rank 0's start.
         path = random.choice(files)
         if random.random() < 0.4:
             damage_file(path, random)
             continue
         try:
             damage_value(path, random)
-        except (ValueError, IndexError, RecursionError):  # an earlier damage has left no JSON
+        except (ValueError, IndexError, RecursionError):  # earlier damage has left no valid JSON
             damage_file(path, random)
 
 
 def commands(place: Path, folder: Path, number: int) -> Iterator[list[str]]:
-    """``place`` has the damaged folder and a good run; now and then what takes longer."""
+    """``place`` has the damaged folder and a good run; slower commands come only now and then."""
     out = place.parent / "out"
     yield ["show", str(place)]
     yield ["show", "--ledger", str(place)]
@@ -237,7 +237,7 @@ def call(words: list[str]) -> tuple[str, str, str]:
 
 
 def wrong(words: list[str], end: str, printed: str, errors: str, good: Path) -> str:
-    """What must not be, if so."""
+    """What is wrong with how it ended; empty if nothing is."""
     if end in ("hang", "traceback"):
         return end
     letters = set(printed + errors) - {"\n", "\t"}
@@ -271,7 +271,7 @@ def try_one(
 
 
 def main() -> None:
-    given = asked(__doc__, count=(200, 8), seed=(0, 0), first=(0, 0))
+    given = asked(__doc__, count=(200, 4), seed=(0, 0), first=(0, 0))
     ends: Counter[tuple[str, str]] = Counter()
     bad: list[str] = []
     begin = time.monotonic()
@@ -287,7 +287,7 @@ def main() -> None:
     print(f"{'command':<18}" + "".join(f"{end:>14}" for end in columns))
     for command in dict.fromkeys(command for command, _ in ends):
         print(f"{command:<18}" + "".join(f"{ends[command, end]:>14}" for end in columns))
-    print(f"\n{len(bad)} of {sum(ends.values())} commands: a traceback, a hang, an escape, or a good run hidden.")
+    print(f"\n{len(bad)} of {sum(ends.values())} commands: traceback, hang, raw escape, or good run hidden.")
     sys.exit(bool(bad))
 
 

@@ -1,9 +1,9 @@
-"""What it costs to give memory back to the kernel after every step: vgg11, one thread, in turns. Linux with glibc.
+"""What it costs to give memory back to the kernel after every step: vgg11, one thread. Linux with glibc.
 
     python benchmarks/malloc.py [--smoke]    about 1 minute; expected: 0 page faults a step for gradsync's workers,
     thousands with glibc's defaults, and steps about 5 % shorter
 
-Trains with glibc's defaults and with the settings that gradsync gives its workers.
+Trains alternately with glibc's defaults and with the settings that gradsync gives its workers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from arguments import asked
+from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.launch.processes import rank_environment
 
@@ -43,9 +44,9 @@ print(f"{{statistics.median(seconds[{SKIPPED}:]) * 1e3:.1f}} ms a step, {{faults
 
 def main() -> None:
     given = asked(__doc__, rounds=(3, 1), steps=(20, 2), batch_size=(32, 2))
-    ours = {name: value for name, value in rank_environment(RunConfig().resolved()).items() if "MALLOC" in name}
+    ours = {name: value for name, value in rank_environment(resolved(RunConfig())).items() if "MALLOC" in name}
     if not ours:
-        print("not measured: gradsync gives its workers no settings for malloc here; that takes glibc 2.36 or later.")
+        print("not measured: gradsync gives its workers no settings for malloc here; they need glibc 2.36 or later.")
         return
     for _ in range(given.rounds):
         for name, variables in {"glibc's defaults": {}, "gradsync's workers": ours}.items():

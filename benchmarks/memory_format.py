@@ -1,9 +1,9 @@
-"""Which memory layout is faster, model by model and precision by precision: contiguous or channels-last, in turns.
+"""Which memory layout is faster, model by model and precision by precision: contiguous or channels-last.
 
-    python benchmarks/memory_format.py [--smoke]    about 2 minutes; expected: channels-last is faster but for alexnet
-    in fp32
+    python benchmarks/memory_format.py [--smoke]    about 2 minutes; expected: channels-last is faster, except for
+    alexnet in fp32
 
-The answer stands in gradsync.models.MODELS (channels_last).
+The steps alternate between the layouts. The answer is recorded in gradsync.models.MODELS (channels_last).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Case:
 
 def main() -> None:
     given = asked(__doc__, models=(",".join(BATCHES), "mnist-cnn"), rounds=(3, 2))
-    print(f"{torch.get_num_threads()} threads, median of {given.rounds - 1} steps after one to warm up")
+    print(f"{torch.get_num_threads()} threads, median of {given.rounds - 1} steps after one warm-up step")
     for name in given.models.split(","):
         batch = 2 if given.smoke else BATCHES[name]
         for precision in PRECISIONS:

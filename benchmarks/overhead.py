@@ -1,15 +1,15 @@
-"""What gradsync costs against a bare DDP script, and what its measuring costs; 2 workers.
+"""The overhead of gradsync against a bare DDP script, and the overhead of its measurements; 2 workers.
 
-    python benchmarks/overhead.py [--smoke]    about 3 minutes; expected: both ratios at most 1.02, in the noise.
-    --rounds 10 --pairs 30 says more.
+    python benchmarks/overhead.py [--smoke]    about 3 minutes; expected: both ratios at most 1.02, within the noise.
+    --rounds 10 --pairs 30 gives more reliable figures.
 
-1. Measured and unmeasured runs of 8 steps in turns in the same processes, which takes away what differs between
+1. Measured and unmeasured runs of 8 steps alternate in the same processes, which removes the differences between
    one start and the next (several percent here). Goal: at most 1.01.
-2. `gradsync train --strategy ddp` with everything on and bare_ddp.py, in turns, each in new processes. Goal: at
+2. `gradsync train --strategy ddp` with everything on and bare_ddp.py alternate, each in new processes. Goal: at
    most 1.02.
 
-All train the same model on the same data with the same batch, threads and memory layout. --rounds 0 leaves the second
-out, --pairs 0 the first.
+All train the same model on the same data with the same batch, threads and memory layout. --rounds 0 skips the second
+comparison, --pairs 0 the first.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ import bare_ddp
 from arguments import asked
 from bare_ddp import SKIPPED
 from gradsync import launch
+from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
-from gradsync.record import rank_rows
-from gradsync.report.progress import WatchMany
+from gradsync.live.study_progress import WatchStudy
+from gradsync.record import rank_records
 
-SHORT = 8  # steps of a run that has a twin
+SHORT = 8  # steps of each run of a pair
 
 
 def ours(steps: int, batch_size: int, out: str) -> list[float]:
     command = [sys.executable, "-m", "gradsync.cli", "train", "--strategy", "ddp", "--workers", "2", "--threads", "1"]
     command += ["--steps", str(steps), "--batch-size", str(batch_size), "--no-eval", "--out", out, "--json"]
+    command += ["--device", "cpu"]  # as the bare script
     command += ["--tensorboard"] if importlib.util.find_spec("tensorboard") else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -52,7 +54,7 @@ def against_bare(rounds: int, steps: int, batch_size: int, out: str) -> None:
     ratios = []
     ways = {"bare": lambda: bare_ddp.timed(steps, batch_size), "gradsync": lambda: ours(steps, batch_size, out)}
     for round_ in range(1, rounds + 1):
-        # The one that goes first changes each round, so that a machine getting slower favours neither.
+        # The one that goes first changes each round, so that a machine that slows down favours neither.
         order = list(ways) if round_ % 2 else list(reversed(ways))
         measured = {name: ways[name]() for name in order}
         for name in ways:
@@ -78,43 +80,45 @@ def measured_against_unmeasured(pairs: int, batch_size: int, out: str) -> None:
             steps=SHORT,
             batch_size=batch_size,
             eval=False,
+            device="cpu",
             out=out,
-            # on off off on on off ...: what changes with time favours neither
+            # on off off on on off ...: drift over time favours neither
             measure=(number + number // 2) % 2 == 0,
         )
         for number in range(2 * pairs)
     ]
-    runs = launch.run_in_turn(configs, WatchMany(Console(file=io.StringIO()), len(configs)))
+    with WatchStudy(Console(file=io.StringIO()), [config.to_dict() for config in configs], len(configs)) as watch:
+        runs = launch.run_in_turn([resolved(config) for config in configs], watch)
     ratios = []
     steps: dict[bool, list[float]] = {True: [], False: []}
     for one, other in zip(runs[::2], runs[1::2], strict=True):
-        seconds = {run.config["measure"]: [*chain(*step_seconds(run.folder))] for run in (one, other)}
+        seconds = {run.asked.measure: [*chain(*step_seconds(run.folder))] for run in (one, other)}
         ratios.append(statistics.median(seconds[True]) / statistics.median(seconds[False]))
         for measured in (True, False):
             steps[measured] += seconds[measured]
     print(f"measured / unmeasured, {pairs} pairs of runs: {spread(ratios)}")
-    # What else the machine does makes steps longer, never shorter: the fast ones tell most.
+    # Other load on the machine makes steps longer, never shorter: the fast ones are the most reliable.
     for tenths in (1, 3, 5):
         on_seconds, off_seconds = (
             statistics.quantiles(steps[measured], n=10)[tenths - 1] for measured in (True, False)
         )
         print(
-            f"measured / unmeasured, the step that {tenths} of 10 are faster than: {on_seconds:.4f} s / "
+            f"measured / unmeasured, {tenths}0th percentile of the steps: {on_seconds:.4f} s / "
             f"{off_seconds:.4f} s = {on_seconds / off_seconds:.3f}",
             flush=True,
         )
 
 
 def step_seconds(folder: Path) -> list[list[float]]:
-    """Of each rank, without the first."""
-    return [[row["seconds"] for row in rows if row["kind"] == "step"][SKIPPED:] for rows in rank_rows(folder, 2)]
+    """The step times of each rank, without the first step."""
+    return [[row["seconds"] for row in record.steps[SKIPPED:]] for record in rank_records(folder, 2)]
 
 
 def spread(ratios: list[float]) -> str:
     if len(ratios) == 1:
         return f"{ratios[0]:.3f}"
     low, middle, high = statistics.quantiles(ratios, n=4)
-    return f"median {middle:.3f}, half of them from {low:.3f} to {high:.3f}"
+    return f"median {middle:.3f}, the middle half from {low:.3f} to {high:.3f}"
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
     python benchmarks/partial_reads.py [--smoke]    about 1 minute; expected: 154 MB, 77 MB and 38 MB in each
 
-Mapped files: resident pages of the mappings of the training set (/proc/self/smaps). Over MPI: what was read through
-MPI-IO. Nothing is trained, the batches are only made. Where the real CIFAR-10 is not found, and with --smoke, it is
-empty files of that size.
+For mapped files this counts the resident pages of the mappings of the training set (/proc/self/smaps), over MPI the
+memory that reading through MPI-IO takes. Nothing is trained, only the batches are made. Where the real CIFAR-10 is
+not found, and with --smoke, empty files of the same size take its place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradsync import data, models
 from gradsync.comm import mpi
 from gradsync.data.loader import Loader
 from gradsync.data.rows import map_rows
-from gradsync.launch.mpi import LOOPBACK_ONLY, find_mpiexec
+from gradsync.launch.mpi.mpiexec import LOOPBACK_ONLY, find_mpiexec
 
 IMAGES, ROW_BYTES = 10_000, 1 + 3 * 32 * 32  # of each file of CIFAR-10
 READERS = {"mapped": map_rows, "mpi": mpi.read_rows}
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def make_up(folder: Path) -> None:
-    """Six files that take no place on the disk."""
+    """Six sparse files, which take no space on the disk."""
     (folder / "cifar-10-batches-bin").mkdir()
     for name in data.FILE_SETS["cifar10"].contents:
         with open(folder / "cifar-10-batches-bin" / f"{name}.bin", "wb") as file:

@@ -1,7 +1,7 @@
-"""Every synchronous strategy over every transport on VGG-11, in turns: step time as a ratio to ddp.
+"""Every synchronous strategy over every transport on VGG-11, in alternating runs: step time as a ratio to ddp.
 
     python benchmarks/strategies.py [--smoke]    about 4 minutes; expected: bucketed at most 1.03 of ddp, ring at
-    most 1.3 of gloo's all-reduce on the same bytes (``one-block``: one_block.py). --rounds 3 says more.
+    most 1.3 of gloo's all-reduce on the same bytes (``one-block``: one_block.py). --rounds 3 is more reliable.
 
 --only bucketed,ring compares these with ddp and leaves out the others; --workers 2,4 are the numbers of workers.
 """
@@ -15,16 +15,17 @@ from pathlib import Path
 
 from arguments import asked
 from gradsync import launch
-from gradsync.config import ONE_PROCESS, WITH_SERVERS, RunConfig
-from gradsync.record import Run, rank_rows
+from gradsync.cli.check import resolved
+from gradsync.config import RunConfig
+from gradsync.record import Run, rank_records
 from gradsync.strategies import STRATEGIES
 
 SKIPPED = 1  # the first step warms up
 
-COLLECTIVE = [name for name in STRATEGIES if name not in (*ONE_PROCESS, *WITH_SERVERS)]
+COLLECTIVE = [name for name, kind in STRATEGIES.items() if not (kind.has_servers or kind.in_one_process)]
 ONE_BLOCK = f"{Path(__file__).with_name('one_block.py')}:OneBlock"
 
-# Those that can have the same processes beside each other: starting takes longer than the steps.
+# Those that can share processes stand next to each other: starting takes longer than the steps.
 WAYS: list[tuple[str, str]] = [(name, "gloo") for name in (*COLLECTIVE, ONE_BLOCK)]
 WAYS += [("data-parallel", "auto"), ("ps-sync", "gloo")]
 if importlib.util.find_spec("mpi4py"):
@@ -37,11 +38,12 @@ def measure(chosen: list[tuple[str, str]], workers: int, rounds: int, steps: int
     messages: dict[tuple[str, str], list[float]] = {way: [] for way in chosen}
     medians: dict[tuple[str, str], list[float]] = {way: [] for way in chosen}
     for round_ in range(rounds):
-        # Another first one each time, so that a machine getting slower favours none.
+        # A different one goes first each round, so that a machine that slows down favours none.
         first = round_ % len(chosen)
-        ways = sorted(chosen[first:] + chosen[:first], key=lambda way: (way[1], way[0] in WITH_SERVERS + ONE_PROCESS))
-        configs = [RunConfig(**base, strategy=name, transport=via, eval=False, out=out) for name, via in ways]
-        for way, run in zip(ways, launch.run_in_turn(configs), strict=True):
+        turned = chosen[first:] + chosen[:first]
+        ways = sorted(turned, key=lambda way: (way[1], way[0] not in (*COLLECTIVE, ONE_BLOCK)))
+        asked = [RunConfig(**base, strategy=name, transport=via, eval=False, out=out) for name, via in ways]
+        for way, run in zip(ways, launch.run_in_turn([resolved(item) for item in asked]), strict=True):
             assert run.status == "completed", run.summary
             rows = timed_rows(run)
             step[way] += [row["seconds"] for row in rows]
@@ -65,8 +67,8 @@ def measure(chosen: list[tuple[str, str]], workers: int, rounds: int, steps: int
 
 
 def timed_rows(run: Run) -> list[dict]:
-    ranks = rank_rows(run.folder, len(run.summary["ranks"]))
-    return [row for rows in ranks for row in rows if row["kind"] == "step" and row["step"] > SKIPPED]
+    ranks = rank_records(run.folder, len(run.summary.ranks))
+    return [row for record in ranks for row in record.steps if row["step"] > SKIPPED]
 
 
 def label(way: tuple[str, str]) -> str:

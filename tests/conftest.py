@@ -28,7 +28,9 @@ def train(tmp_path: Path) -> Train:
     """Run for real, through the launcher, into the test's own folder."""
 
     def run(**settings: object) -> Run:
-        return launch.run(RunConfig(**{"out": str(tmp_path / "runs"), "threads": 1, **settings}))
+        from gradsync.cli.check import resolved
+
+        return launch.run(resolved(RunConfig(**{"out": str(tmp_path / "runs"), "threads": 1, **settings})))
 
     return run
 

@@ -1,4 +1,4 @@
-"""Docs that are run: their commands, their script, their links."""
+"""Docs that are run: their commands, their scripts, their links, and what scripts write into them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from gradsync.errors import InputError
+from root import needs_cpu_shares, needs_root
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted({*DOCS.glob("*.md")} - {DOCS / "tutorial.md"})]
 BIN = Path(sys.executable).parent
 
 
@@ -24,8 +28,14 @@ def commands(page: Path) -> list[str]:
     return re.findall(r"^\$ (.+)$", "\n".join(blocks(page, "console")), re.MULTILINE)
 
 
-def in_docs() -> list[tuple[str, str]]:
-    return [(page.name, command) for page in PAGES for command in commands(page) if not command.startswith("make ")]
+def in_docs() -> list[object]:
+    """Every command once, however many pages have it. torchrun has a test of its own."""
+    found = dict.fromkeys(command for page in PAGES for command in commands(page))
+    return [
+        pytest.param(command, marks=[needs_root, needs_cpu_shares] if "--bandwidth" in command else [])
+        for command in found
+        if command.startswith("gradsync ")
+    ]
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -37,21 +47,22 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all commands, in the order of the pages: `gradsync show runs` shows the runs before it."""
+    """One folder for all commands, in the order of the pages: `gradsync show` shows the runs before it."""
     place = tmp_path_factory.mktemp("docs")
-    (place / "train_me.py").write_text(blocks(ROOT / "docs" / "library.md", "python")[0])
+    (place / "train_me.py").write_text(blocks(DOCS / "library.md", "python")[0])
+    (place / "mine.py").write_text(blocks(DOCS / "tutorial.md", "python")[0])
     return place
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("page", "command"), in_docs())
-def test_every_command_in_the_docs_runs(folder: Path, page: str, command: str):
+@pytest.mark.parametrize("command", in_docs())
+def test_every_command_in_the_docs_runs(folder: Path, command: str):
     done = run(command, folder)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_library_script_trains_alike_on_every_rank_and_alone(folder: Path):
-    torchrun = next(command for command in commands(ROOT / "docs" / "library.md"))
+    torchrun = next(command for command in commands(DOCS / "library.md") if command.startswith("torchrun "))
     # Two processes print at once: their lines may share one line, so figures end where digits do.
     ranks = re.findall(r"rank (\d) of 2: accuracy ([\d.]+), weight (-?[\d.]+)", run(torchrun, folder).stdout)
     assert sorted(rank for rank, _, _ in ranks) == ["0", "1"]
@@ -62,14 +73,60 @@ def test_the_library_script_trains_alike_on_every_rank_and_alone(folder: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_the_docs_name_is_there(page: Path):
+def test_every_file_and_heading_the_docs_name_is_there(page: Path):
     text = page.read_text()
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     named = re.findall(r"(?<!-)\b(?:src|tests|benchmarks|docs)/[\w/.-]*\w", text)
     missing = [link for link in links if not (page.parent / link).exists()]
     missing += [name for name in named if not (ROOT / name).exists()]
+    for target, heading in re.findall(r"\]\(([^)#:]+\.md)#([^)]+)\)", text):
+        if heading not in headings(page.parent / target):
+            missing.append(f"{target}#{heading}")
     assert not missing
 
 
-def test_the_readme_shows_the_two_commands():
+def headings(page: Path) -> set[str]:
+    """The headings of a page as GitHub links to them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("script", ["import_graph.py", "figure_table.py"])
+def test_what_scripts_write_into_the_docs_is_up_to_date(script: str):
+    done = subprocess.run([sys.executable, DOCS / script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_shows_the_two_commands_and_answers_twelve_questions():
     assert {"make demo", "make test"} <= set(commands(ROOT / "README.md"))
+    table = (ROOT / "README.md").read_text().split("| question |")[1].split("\n\n")[0]
+    assert len(re.findall(r"^\| .+\?.* \|$", table, re.MULTILINE)) == 12
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_a_page_shows_is_read_as_it_is_written(page: Path):
+    """Also those within text and tables: they are parsed, and not carried out. NAME, ... stand for something else."""
+    text = re.sub(r"\\\n\s+", " ", page.read_text())
+    shown = re.findall(r"^(?:    |\$ )?(gradsync [a-z].*)$", text, re.MULTILINE)
+    shown += re.findall(r"`(gradsync [a-z][^`\n]*)`", text)
+    for command in shown:
+        words = shlex.split(command, comments=True)[1:]
+        if not re.search(r"[A-Z]{3}|\.\.\.|[\[>]|\.toml", command):
+            assert refusal_of(words) is None, command
+
+
+def refusal_of(words: list[str]) -> str | None:
+    """Why the command line is refused; not where it names a command without its arguments or its subcommand."""
+    from gradsync.cli.arguments import parse
+
+    try:
+        parse(words)
+    except InputError as error:
+        return None if re.search(r" needs [A-Z]{2}|Name one of", str(error)) else str(error)
+    return None
+
+
+def test_no_page_has_a_private_name_for_the_reports():
+    pattern = re.compile(r"\bthe seeds\b|\bseeds'|\bseed 00\d", re.IGNORECASE)
+    files = [*PAGES, *(path for part in ("src", "benchmarks") for path in (ROOT / part).rglob("*.py"))]
+    assert [path.name for path in files if pattern.search(path.read_text())] == []

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.check import check
+from gradsync.cli.check import build, check, inform, resolved, suit
 from gradsync.config import RunConfig
 from gradsync.data import synthetic
 from gradsync.errors import InputError
+from gradsync.study.verify import VerifyStudy
 
 OWN = """
 import torch
@@ -78,7 +79,10 @@ def test_what_the_loss_does_not_fit_is_refused(model: str, data: str | None, sen
     ],
 )
 def test_what_fits_is_taken(model: str, data: str):
-    assert check([RunConfig(model=model, data=f"own.py:{data}")]).training
+    asked = RunConfig(model=model, data=f"own.py:{data}")
+    found = check([asked])
+    assert [config.asked for config in found] == [asked]
+    assert build(found).training
 
 
 def test_a_check_makes_no_synthetic_data(monkeypatch: pytest.MonkeyPatch):
@@ -96,3 +100,75 @@ def test_more_synthetic_data_than_memory_is_refused_before_it_is_made():
 def test_a_worker_beyond_the_samples_is_still_refused():
     with pytest.raises(InputError, match="8 workers cannot share 5 training samples"):
         check([RunConfig(model="logistic", workers=8, train_samples=5)])
+
+
+SERVED = {"model": "logistic", "strategy": "ps-sync", "workers": 3, "batch_size": 6}
+
+
+def test_runs_are_resolved_in_the_order_in_which_they_are_asked_for():
+    asked = [RunConfig(model=model, workers=2) for model in ("mnist-cnn", "logistic", "mnist-cnn")]
+    found = check(asked)
+    assert [config.asked for config in found] == asked
+    assert [(config.model, config.strategy) for config in found] == [
+        ("mnist-cnn", "ddp"),
+        ("logistic", "ddp"),
+        ("mnist-cnn", "ddp"),
+    ]
+
+
+def test_what_a_strategy_says_of_itself_is_in_the_settings():
+    assert resolved(RunConfig(**SERVED)).spare_workers == 0
+    assert resolved(RunConfig(**SERVED, options={"aggregate": "2"})).spare_workers == 1
+    asynchronous = resolved(RunConfig(**SERVED | {"strategy": "ps-async"}))
+    assert (asynchronous.asynchronous, asynchronous.spare_workers, asynchronous.servers) == (True, 2, 1)
+    assert resolved(RunConfig(strategy="data-parallel", workers=4)).processes == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"strategy": "al-reduce"}, "al-reduce"),
+        ({**SERVED, "options": {"aggregate": "two"}}, "--options.aggregate is two"),
+        ({**SERVED, "options": {"bucket-mb": "2"}}, "bucket-mb"),
+        ({"model": "logistic", "loader_processes": 2}, "--loader-processes is for your own Datasets"),
+    ],
+)
+def test_what_the_strategy_or_the_data_do_not_take_is_refused(settings: dict, sentence: str):
+    good = RunConfig(model="logistic")
+    with pytest.raises(InputError, match=sentence):
+        check([good, RunConfig(**settings)])
+
+
+def test_the_runs_of_a_study_get_the_settings_their_strategies_know():
+    options = {"bucket-mb": "2", "aggregate": "1"}
+    shared = {"model": "logistic", "workers": 2, "servers": 2, "options": options, "transport": "gloo"}
+    plan = [RunConfig(**shared, strategy=name) for name in ("ddp", "ps-sync", "data-parallel")]
+    ddp, served, alone = suit(plan)
+    assert (ddp.options, ddp.servers, ddp.transport) == ({"bucket-mb": "2"}, None, "gloo")
+    assert (served.options, served.servers, served.transport) == ({"aggregate": "1"}, 2, "gloo")
+    assert (alone.options, alone.servers, alone.transport) == ({}, None, "auto")
+    assert [config.strategy for config in check(suit(plan))] == ["ddp", "ps-sync", "data-parallel"]
+
+
+def test_an_option_that_no_strategy_of_a_study_has_is_refused():
+    plan = [RunConfig(strategy=name, workers=2, options={"bucket-mbs": "2"}) for name in ("ddp", "ring")]
+    with pytest.raises(InputError, match=r"none of ddp, ring has an option bucket-mbs\. Their options: bucket-mb"):
+        suit(plan)
+
+
+def test_the_certificate_learns_which_strategies_there_are_and_what_the_model_has():
+    study = VerifyStudy()
+    inform(study)
+    assert {"ddp", "ps-async", "data-parallel"} <= set(study.strategies)
+    assert not {"local", "none"} & set(study.strategies)
+    assert study.facts["ps-async"].asynchronous
+    assert study.model_facts.parameters
+    with_peers = VerifyStudy(start="own")
+    inform(with_peers)
+    assert "ddp" in with_peers.strategies
+    assert not {"ps-sync", "ps-async", "data-parallel"} & set(with_peers.strategies)
+
+
+def test_a_certificate_of_nothing_is_refused():
+    with pytest.raises(InputError, match="nothing to verify: ddp does not run over MPI"):
+        inform(VerifyStudy(strategies=("ddp",), transport=("mpi",)))

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.arguments import join_options, parse
-from gradsync.cli import main
-from gradsync.commands import Compare, Show, Train
+from gradsync.cli.arguments import parse
+from gradsync.cli.commands import Cluster, Compare, Exec, Show, Train
+from gradsync.cli.main import main
 from gradsync.data import mnist
 from gradsync.errors import InputError
-from gradsync.study import Batch, Scaling, Sweep
+from gradsync.study import BatchStudy, Scaling, Sweep
+from gradsync.version import __version__
 
 
 def parse_train(*args: str) -> Train:
@@ -32,7 +33,15 @@ def test_strategy_options_by_name():
     assert parse_train("--options.bucket-mb", "5", "--seed", "3").run.options == {"bucket-mb": "5"}
     assert parse_train("--options.bucket-mb=5").run.options == {"bucket-mb": "5"}
     with pytest.raises(InputError, match="needs a value"):
-        join_options(["--options.bucket-mb", "--seed", "3"])
+        parse_train("--options.bucket-mb", "--seed", "3")
+    with pytest.raises(InputError):  # 7 does not follow the name
+        parse_train("--options.bucket-mb", "--seed", "3", "7")
+    assert parse_train("--options", "bucket-mb", "5", "--options.other", "x").run.options == {
+        "bucket-mb": "5",
+        "other": "x",
+    }
+    with pytest.raises(InputError, match=r"no flag '--options\.bucket-mb'"):
+        parse(["probe", "--options.bucket-mb", "5"])
 
 
 def test_flags_win_over_the_file(tmp_path: Path):
@@ -58,8 +67,11 @@ def test_show_takes_folders():
 
 
 def test_help_and_parsing_do_not_import_torch():
-    code = "import sys, gradsync.cli, gradsync.arguments as c; c.parse(['compare']); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    code = (
+        "import sys, gradsync.cli.main as m; m.parse(['compare']); "
+        "print([name for name in ('torch', 'numpy', 'altair', 'pandas') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize("args", [["--help"], ["train", "--help"], ["compare", "--help"], ["data", "--help"]])
@@ -102,7 +114,7 @@ BAD = {
         ["--model", "logistic", "--workers", "8", "--train-samples", "5"],
         "8 workers cannot share 5 training samples",
     ),
-    "missing data": (["--data", "cifar10"], "Two ways out: run `gradsync data fetch cifar10`"),
+    "missing data": (["--data", "cifar10"], "Either run `gradsync data fetch cifar10`, or put"),
     "wrong data for the model": (["--data", "mnist-like.py:sets"], "there is no such file"),
     "unwritable folder": (
         ["--model", "logistic", "--out", "/proc/runs"],
@@ -160,10 +172,48 @@ def test_folders_may_stand_after_a_list_of_columns():
         assert (command.columns, [str(run) for run in command.runs]) == (("workers", "total"), ["a", "b"])
 
 
+def test_both_names_of_a_flag_are_taken_everywhere():
+    assert (
+        parse_train("--strategies", "ring").run.strategy == parse_train("--strategy", "ring").run.strategy == "ring"
+    )
+    for words in (["compare"], ["verify"], ["study", "scaling"]):
+        for name in ("--strategy", "--strategies"):
+            assert parse([*words, name, "ddp,ring"]).run.strategies == ("ddp", "ring")
+    for name in ("--ntasks-per-node", "--ntasks_per_node", "--workers-per-node"):
+        assert parse_train(name, "2", "--nodes", "2").run.workers_per_node == 2
+
+
+def test_what_stands_behind_two_dashes_is_not_ours_to_read():
+    command = parse(["cluster", "exec", "lab", "node2", "--", "ls", "--help", "--", "x"])
+    assert isinstance(command, Cluster)
+    assert command.action == Exec(name="lab", node="node2", words=("ls", "--help", "--", "x"))
+
+
+def test_lists_whose_values_have_commas_are_separated_by_spaces():
+    run = parse_train("--launcher", "slurm", "--sbatch", "gres=gpu:4,x", "constraint=a100").run
+    assert run.sbatch == ("gres=gpu:4,x", "constraint=a100")
+
+
+def test_a_sweep_varies_options_of_the_strategy():
+    study = parse(
+        ["study", "sweep", "--vary", "options.bucket-mb=1,5,25", "lr=0.1", "--options.first-bucket-mb", "2"]
+    ).run
+    assert [run.options for run in study.plan()] == [
+        {"bucket-mb": size, "first-bucket-mb": "2"} for size in ("1", "5", "25")
+    ]
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        parse(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"gradsync {__version__}\n")
+
+
 def test_lists_may_be_written_with_commas():
     command = parse(["verify", "--workers", "2,3", "--steps", "4", "--strategies=ddp,all-reduce", "mine.py:A"])
     assert command.run.workers == (2, 3)
     assert command.run.strategies == ("ddp", "all-reduce", "mine.py:A")
+    assert parse(["verify", "--workers", "2", "3,4"]).run.workers == (2, 3, 4)
     assert parse(["compare", "--strategies", "local", "ddp,all-reduce"]).run.strategies == (
         "local",
         "ddp",
@@ -185,11 +235,11 @@ def test_a_study_from_a_file_with_flags_above_it(tmp_path: Path):
     file.write_text('model = "logistic"\nepochs = 3\n[vary]\nlr = [0.1, 0.2]\naugment = [true, false]\n')
     study = parse(["study", str(file), "--steps", "7"]).run
     assert isinstance(study, Sweep)
-    assert (study.steps, study.epochs, study.folder) == (7, None, "grid")
+    assert (study.steps, study.epochs, study.called, study.folder) == (7, None, "grid", None)
     assert study.vary == ("lr=0.1,0.2", "augment=true,false")
     file.write_text('study = "batch"\nbatch-sizes = [8, 16]\n[options]\nbucket-mb = 5\n')
     study = parse(["study", str(file)]).run
-    assert isinstance(study, Batch)
+    assert isinstance(study, BatchStudy)
     assert (study.batch_sizes, study.options) == ((8, 16), {"bucket-mb": "5"})
 
 
@@ -199,7 +249,7 @@ def test_a_study_from_a_file_with_flags_above_it(tmp_path: Path):
         ('study = "batsch"', "unknown study"),
         ("[vary]\nlr = 0.1", "must be a table of lists"),
         ("lrr = 1", "unknown setting"),
-        ("[vary]\nlr = ['x']", "no value of this setting"),
+        ("[vary]\nlr = ['x']", "is not a valid value"),
     ],
 )
 def test_a_study_file_that_says_something_else(tmp_path: Path, text: str, message: str):

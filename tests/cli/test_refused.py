@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from gradsync.arguments import parse
+from gradsync.cli.arguments import parse
 from gradsync.errors import InputError
 
 REFUSED = {
@@ -24,9 +24,9 @@ REFUSED = {
     "compare --workers 2,x": "--workers has 'x': each must be a whole number.",
     "study batch --batch-sizes 1,b": "--batch-sizes has 'b': each must be a whole number.",
     "study bath": "unknown command of gradsync study: 'bath'. Did you mean batch",
-    "study": "gradsync study what? Name one of batch, scaling",
+    "study": "gradsync study needs a command. Name one of batch, scaling",
     "trian": "unknown command of gradsync: 'trian'. Did you mean train",
-    "": "gradsync what? Name one of train, compare",
+    "": "gradsync needs a command. Name one of train, compare",
     "cluster up": "gradsync cluster up needs NAME.",
     "cluster exec lab": "gradsync cluster exec needs NODE.",
     "cluster up lab --nodes two": "--nodes is 'two': it must be a whole number.",

@@ -67,7 +67,7 @@ time.sleep(60)
         with subprocess.Popen(words, stdout=subprocess.PIPE) as making:
             assert making.stdout and making.stdout.readline() == b"here\n"
             making.send_signal(signal.SIGKILL)
-        cluster = spec.find(own_name(when))
+        cluster = spec.find_cluster(own_name(when))
         assert set(left_behind()) > set(before)
         assert bool(namespaces.processes_in(cluster.namespace("node2"))) == (when == "whole")
         if before:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync import cli_cluster
+from gradsync.cli.command import cluster as cli_cluster
+from gradsync.cli.commands import Down, Status
 from gradsync.cluster import groups, lifecycle, namespaces, privilege, spec
 from gradsync.cluster.spec import Cluster, Damaged
-from gradsync.commands import Down, Status
 from gradsync.config import RunConfig, Shape
 from gradsync.errors import InputError
 
@@ -57,10 +57,10 @@ def test_a_damaged_file_stops_nothing_else(state: Path, damage: str, capsys: pyt
     assert spec.names() == ["broken", "lab"]
     if damage == "a link to nothing":  # as if it had gone while one looks
         with pytest.raises(InputError, match="unknown cluster"):
-            spec.find("broken")
+            spec.find_cluster("broken")
     else:
         with pytest.raises(Damaged, match=r"broken.json, is damaged, or .* HINT: gradsync cluster down broken"):
-            spec.find("broken")
+            spec.find_cluster("broken")
         assert cli_cluster.status(Status()) == 0
         shown = capsys.readouterr().out
         assert "lab: 2 nodes" in shown and "broken.json, is damaged" in shown
@@ -123,6 +123,6 @@ def test_whatever_is_in_the_file_it_is_damaged_or_a_cluster(content: bytes, tmp_
         patched.setattr(spec, "STATE", tmp_path_factory.mktemp("state"))
         spec.file_of("broken").write_bytes(content)
         try:
-            assert spec.find("broken").name == "broken"
+            assert spec.find_cluster("broken").name == "broken"
         except Damaged as error:
             assert "HINT" in str(error)  # noqa: PT017

@@ -62,5 +62,5 @@ def test_a_controller_that_is_not_mounted_is_refused(tmp_path: Path, monkeypatch
 
 def test_a_group_that_may_not_be_written_is_refused(tmp_path: Path):
     (tmp_path / "gradsync-lab").write_text("in the way")
-    with pytest.raises(InputError, match="--memory cannot be had here"):
+    with pytest.raises(InputError, match="--memory is not available here"):
         groups.create(Controller("memory", 1, tmp_path), tmp_path / "gradsync-lab", "node1", 1e9)

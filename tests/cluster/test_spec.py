@@ -12,6 +12,7 @@ from gradsync.cluster import spec
 from gradsync.cluster.spec import Cluster
 from gradsync.config import RunConfig, Shape
 from gradsync.errors import InputError
+from made_up import resolved
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_two_clusters_share_neither_namespaces_nor_addresses():
 @pytest.mark.usefixtures("own_state")
 def test_it_is_remembered_as_it_was_asked_for():
     cluster = make(nodes=4, bandwidth="7gbit", cpus=0.5, memory="4GB")
-    assert spec.find("lab") == cluster
+    assert spec.find_cluster("lab") == cluster
     assert str(cluster) == "4 nodes, 7gbit, 0.5 CPUs each, 4GB each"
     spec.write_hosts(cluster)
     assert "10.77.0.2 node2" in spec.hosts_file("lab").read_text()
@@ -66,7 +67,7 @@ def test_a_cluster_of_another_version_is_named_and_passed_over():
     with pytest.raises(
         InputError, match=r"old\.json, is damaged, or was made by another version of gradsync: it has no 'shape'"
     ):
-        spec.find("old")
+        spec.find_cluster("old")
     make()
     assert [cluster.name for cluster in spec.everyone()] == ["lab"]
     assert spec.names() == ["lab", "old"]
@@ -83,15 +84,15 @@ def test_a_name_that_cannot_be_one(name: str):
 def test_unknown_names_list_the_known_ones():
     make()
     with pytest.raises(InputError, match=r"unknown cluster 'lap'. Did you mean lab"):
-        spec.find("lap")
+        spec.find_cluster("lap")
     with pytest.raises(InputError, match=r"unknown node of lab: 'node3'. Did you mean node"):
-        spec.find("lab").number("node3")
+        spec.find_cluster("lab").number("node3")
 
 
 @pytest.mark.usefixtures("own_state")
 def test_a_run_takes_over_what_its_cluster_is_like():
     make(nodes=3, bandwidth="1gbit", cpus=0.5)
-    config = spec.filled(RunConfig(cluster="lab", batch_size=48)).resolved()
+    config = resolved(spec.filled(RunConfig(cluster="lab", batch_size=48)))
     assert (config.nodes, config.bandwidth, config.cpus, config.workers, config.threads) == (3, "1gbit", 0.5, 3, 1)
     assert spec.filled(config) == config
 

@@ -34,6 +34,6 @@ def test_a_short_read_is_an_error_and_not_what_was_in_memory(tmp_path: Path):
     path.write_bytes(b"xyz" + bytes(range(50)))
     assert read(path) == f"{[list(range(5 * row, 5 * row + 5)) for row in range(2, 10)]}\n"
     path.write_bytes(path.read_bytes()[:-7])
-    assert f"{path} is truncated: 53 bytes of it are needed, and it has 46." in read(path)
+    assert f"{path} is truncated: 53 bytes are needed, but it has 46." in read(path)
     path.unlink()
     assert f"cannot read {path}: " in read(path)

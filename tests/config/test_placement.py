@@ -7,20 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync.config import RunConfig
+from gradsync.config.resolved import from_dict
+from gradsync.config.values import quantity
 from gradsync.errors import InputError
-from gradsync.values import quantity
+from made_up import resolved
 
 
 @given(nodes=st.integers(1, 8), each=st.integers(1, 4), servers=st.integers(0, 3), spare=st.integers(0, 3))
 def test_every_rank_has_a_place_workers_in_order_and_servers_where_nobody_is(nodes, each, servers, spare):
-    config = RunConfig(
-        nodes=nodes + spare,
-        workers_per_node=each,
-        workers=nodes * each,
-        strategy="ps-sync" if servers else "all-reduce",
-        servers=servers or None,
-        batch_per_worker=1,
-    ).resolved()
+    config = resolved(
+        RunConfig(
+            nodes=nodes + spare,
+            workers_per_node=each,
+            workers=nodes * each,
+            strategy="ps-sync" if servers else "all-reduce",
+            servers=servers or None,
+            batch_per_worker=1,
+        )
+    )
     workers, served = config.places[: nodes * each], config.places[nodes * each :]
     assert len(config.places) == config.processes == nodes * each + servers
     assert workers == sorted(workers) and all(workers.count(node) == each for node in range(nodes))
@@ -44,9 +48,9 @@ def test_every_rank_has_a_place_workers_in_order_and_servers_where_nobody_is(nod
     ],
 )
 def test_what_is_left_out_follows_from_the_rest(settings, strategy, workers, nodes, each):
-    found = RunConfig(**settings).resolved()
+    found = resolved(RunConfig(**settings))
     assert (found.strategy, found.workers, found.nodes, found.workers_per_node) == (strategy, workers, nodes, each)
-    assert found.resolved() == found
+    assert resolved(from_dict(found.to_dict()).asked) == found
 
 
 @pytest.mark.parametrize(
@@ -64,14 +68,14 @@ def test_what_is_left_out_follows_from_the_rest(settings, strategy, workers, nod
     ],
 )
 def test_who_starts_it_and_whether_nodes_are_emulated(settings, launcher, emulated):
-    found = RunConfig(**settings).resolved()
+    found = resolved(RunConfig(**settings))
     assert (found.launcher, found.is_emulated) == (launcher, emulated)
 
 
 def test_threads_fit_the_share_of_a_node():
-    assert RunConfig(nodes=2, cpus=0.5).resolved().threads == 1
-    assert RunConfig(nodes=2, cpus=4, workers_per_node=2).resolved().threads == 2
-    assert RunConfig(nodes=4, cpus=2, strategy="local").resolved().threads == 2
+    assert resolved(RunConfig(nodes=2, cpus=0.5)).threads == 1
+    assert resolved(RunConfig(nodes=2, cpus=4, workers_per_node=2)).threads == 2
+    assert resolved(RunConfig(nodes=4, cpus=2, strategy="local")).threads == 2
 
 
 @pytest.mark.parametrize(
@@ -85,10 +89,10 @@ def test_threads_fit_the_share_of_a_node():
         ({"latency": "2"}, "--latency is '2': it must be a number with us, ms, s"),
         ({"memory": "0GB"}, "--memory is 0GB: it must be more than 300MB"),
         ({"cpus": 0.01}, "--cpus is 0.01: it must be from 0.1 to 1,024"),
-        ({"hosts": ("a",), "cpus": 0.5}, "real hosts are as they are"),
+        ({"hosts": ("a",), "cpus": 0.5}, "real hosts cannot be shaped"),
         ({"hosts": ("a",), "nodes": 2}, "--hosts names 1 hosts, but --nodes is 2"),
         ({"hosts": ("a",), "launcher": "slurm"}, "--hosts is for torchrun and mpi"),
-        ({"launcher": "torchrun"}, "--launcher torchrun needs to know where"),
+        ({"launcher": "torchrun"}, "--launcher torchrun needs hosts"),
         ({"launcher": "slurm", "bandwidth": "1gbit"}, "an emulated cluster has no Slurm"),
         ({"partition": "main"}, "--partition is for --launcher slurm"),
         ({"timeout": 0}, "--timeout is 0"),
@@ -105,7 +109,7 @@ def test_threads_fit_the_share_of_a_node():
 )
 def test_what_is_refused(settings: dict, sentence: str):
     with pytest.raises(InputError, match=sentence.replace("(", r"\(").replace(")", r"\)")):
-        RunConfig(**settings).resolved()
+        resolved(RunConfig(**settings))
 
 
 @given(st.floats(0.001, 1e6), st.sampled_from([("gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)]))

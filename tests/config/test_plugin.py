@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from gradsync import data, models
+from gradsync.config.plugin import call
 from gradsync.errors import InputError
-from gradsync.plugin import call
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from gradsync.config import RunConfig, Shape
 from gradsync.config.probe import ProbeConfig
+from gradsync.config.values import LIMITS, must_be, one_line, parsed, quantity, shown, types_of
 from gradsync.errors import InputError
 from gradsync.study import STUDIES
-from gradsync.study.compare import CompareConfig
-from gradsync.study.verify import VerifyConfig
-from gradsync.values import LIMITS, one_line, quantity, shown, types_of
+from gradsync.study.compare import CompareStudy
+from gradsync.study.verify import VerifyStudy
+from made_up import resolved
 
-KINDS = [RunConfig, CompareConfig, VerifyConfig, ProbeConfig, Shape, *STUDIES.values()]
+KINDS = [RunConfig, CompareStudy, VerifyStudy, ProbeConfig, Shape, *STUDIES.values()]
 ABSURD = [10**9, 10**18, 10**30, 16**5000, -1, -(10**30), 1e308, float("inf"), float("-inf"), float("nan")]
 
 
@@ -70,16 +72,16 @@ def test_the_sentence_tells_what_is_allowed(settings: dict, sentence: str):
 
 
 def test_sizes_that_only_come_to_be_together():
-    with pytest.raises(InputError, match="make a batch of 2,000,000 samples: it may have 1,000,000"):
-        RunConfig(workers=2, batch_per_worker=10**6).resolved()
-    with pytest.raises(InputError, match="for 2,000 processes on this machine: it may have 1,024"):
-        RunConfig(workers=2000, batch_size=2000).resolved()
-    assert RunConfig(workers=2000, batch_size=2000, launcher="slurm").resolved().processes == 2000
+    with pytest.raises(InputError, match="make a batch of 2,000,000 samples: the limit is 1,000,000"):
+        resolved(RunConfig(workers=2, batch_per_worker=10**6))
+    with pytest.raises(InputError, match="needs 2,000 processes on this machine: the limit is 1,024"):
+        resolved(RunConfig(workers=2000, batch_size=2000))
+    assert resolved(RunConfig(workers=2000, batch_size=2000, launcher="slurm")).processes == 2000
     with pytest.raises(InputError, match="no batch of up to 1,000,000 samples splits evenly over all these"):
-        VerifyConfig(workers=(997, 991, 983))
+        VerifyStudy(workers=(997, 991, 983))
 
 
-@pytest.mark.parametrize("kind", [*STUDIES.values(), CompareConfig])
+@pytest.mark.parametrize("kind", [*STUDIES.values(), CompareStudy])
 def test_a_plan_of_a_million_runs_is_never_made(kind: type):
     with pytest.raises(InputError, match="runs: one command makes at most 10,000"):
         kind(workers=tuple(range(2, 1002)), strategies=("ps-sync",) * 1000)
@@ -124,7 +126,7 @@ NAMES = ["partition", "account", "time", "out", "remote_python", "ssh", "mpiexec
 def test_a_line_break_or_control_character_is_refused_wherever_it_stands(name: str, text: str, where: str):
     value = text + where + text
     values = {"hosts": (value,), "sbatch": (value,), "options": {"x": value}}
-    with pytest.raises(InputError, match=r"it must be plain text|characters: it may have"):
+    with pytest.raises(InputError, match=r"it must be plain text|characters: the limit is"):
         RunConfig(**{name: values.get(name, value)})
 
 
@@ -138,3 +140,32 @@ def test_ordinary_text_in_any_script_is_taken():
 def test_what_is_shown_of_a_value_is_short_and_on_one_line(value: object):
     assert len(shown(value)) <= 61
     assert "\n" not in shown(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("3", int, 3),
+        ("3", int | None, 3),
+        ("0.5", float | None, 0.5),
+        ("True", bool, True),
+        ("sgd", Literal["sgd", "adam"], "sgd"),
+        ("1,2,", tuple[int, ...], (1, 2)),
+        ("a b", str | None, "a b"),
+        ("x/y", Path, Path("x/y")),
+        ("5", int | float | str, 5),
+        ("5.5", int | float | str, 5.5),
+    ],
+)
+def test_text_becomes_a_value_of_its_type(text: str, kind: Any, value: object):
+    assert parsed(text, kind) == value
+    assert type(parsed(text, kind)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("x", int), ("1.5", int | None), ("yes", bool), ("sdg", Literal["sgd"]), ("1,x", tuple[int, ...])],
+)
+def test_text_that_is_no_value_of_its_type_is_refused(text: str, kind: Any):
+    with pytest.raises(ValueError, match=f"is not {must_be(kind)}"):
+        parsed(text, kind)

@@ -193,7 +193,7 @@ def test_an_idx_file_that_became_shorter_after_the_check_is_refused(
     monkeypatch.setenv("GRADSYNC_DATA", str(tmp_path))
     path = tmp_path / mnist.file_name("train-images")
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match=rf"{path.name} is truncated: [0-9,]+ bytes of it are needed, and it has"):
+    with pytest.raises(InputError, match=rf"{path.name} is truncated: [0-9,]+ bytes are needed, but it has"):
         mnist.load(verify=False)
 
 

@@ -73,6 +73,6 @@ def test_a_file_that_became_shorter_is_noticed_when_it_is_mapped(tmp_path: Path)
     path = file.content
     assert isinstance(path, Path)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"0 is truncated: 53 bytes of it are needed, and it has 52\."):
+    with pytest.raises(InputError, match=r"0 is truncated: 53 bytes are needed, but it has 52\."):
         Rows([file], 0, 10)
     assert Labels(Rows([file], 0, 9), 10, 0)[8].item() == 8  # who does not need the rest is not stopped

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.exhibit import Chart, Document, Table
-from gradsync.record import SCHEMA, Run, read_run, write_json
-from gradsync.report.collect import collect, shown
-from gradsync.report.document import document
-from gradsync.report.findings import findings
+from gradsync.exhibit.form import Chart, Document, Table
+from gradsync.record import SCHEMA, Run, write_json
 from gradsync.study import STUDIES, Scaling
-from gradsync.study.carry_out import Kept, held, prepare
+from gradsync.study.making.carry_out import Kept, held, prepare
+from gradsync.study.making.document import document
+from gradsync.study.making.found import collect
 from made_up import made_up
 
 SECONDS = {"local": 1.0, "gather-scatter": 0.8, "all-reduce": 0.5, "ddp": 0.4}
@@ -47,23 +45,63 @@ def table(made: Document, title: str) -> dict[str, dict[str, object]]:
     return {str(row[0]): dict(zip(names, row, strict=True)) for row in found.rows}
 
 
+RUNS = "logistic on synthetic · global batch 64 · 20 steps · fp32"
+
+
 def test_a_comparison_becomes_sentences_tables_and_charts(tmp_path: Path):
     four_ways(tmp_path)
     made = document(collect([tmp_path]))
     assert made.title == "logistic on synthetic: 4 runs"
-    assert made.summary[0] == (
-        "ddp is 2.00× as fast as one process (0.5 s a step); all-reduce 1.67×, gather-scatter 1.11×."
-    )
-    assert made.summary[1] == "A step of ddp is 80% forward and backward, 20% moving bytes."
+    first = "ddp has 2.00× the throughput of one process, at 50% of the ideal (0.50 ± 0.00 s a step)"
+    assert made.summary[0] == f"{first}; all-reduce 1.67×, gather-scatter 1.11×."
+    assert "A step of ddp is 80% forward and backward, 20% moving bytes." in made.summary
     assert "Test accuracy lies between 80.0% (local) and 86.0% (ddp)." in made.summary
-    assert table(made, "Runs")["all-reduce"]["speed-up"] == pytest.approx(1.0001 / 0.6001)
-    assert table(made, "The ledger: parts of a step")["all-reduce"]["wire"] == pytest.approx(100)
+    assert table(made, RUNS)["all-reduce"]["speed-up"] == pytest.approx(1.0001 / 0.6001)
+    assert table(made, "The ledger of a step")["all-reduce"]["wire"] == pytest.approx(100)
+    assert set(table(made, "Bytes of a step")) == {"gather-scatter", "all-reduce", "ddp"}
     drawn = charts(made)
-    assert {"Time of a step, and where it went", "Training loss", "Computing against communicating"} <= set(drawn)
+    assert {"Time of a step, and where it went", "Computation against communication"} <= set(drawn)
+    assert "Training loss: logistic on synthetic" in drawn
     assert "Network: what each rank sends" in drawn
-    assert "Strong scaling: speed-up against one worker" in drawn
+    assert "Strong scaling: speed-up against one process" in drawn
     assert made.command.count("gradsync train --config") == 4
     assert made.left_out == []
+
+
+def test_the_same_epoch_is_shown_everywhere(tmp_path: Path):
+    """The terminal had the mean of [10, 6], the page the last."""
+    study = STUDIES["batch"](model="logistic", batch_sizes=(64,), steps=20)
+    (asked,) = study.plan()
+    prepare(tmp_path, study, "gradsync study batch", [asked])
+    run = made_up(tmp_path / "runs", asked)
+    assert run.summary
+    write_json(run.folder / "summary.json", run.summary.to_dict() | {"epoch_seconds": [10.0, 6.0]})
+    of_study, of_run = document(collect([tmp_path])), document(collect([run.folder]))
+    shown = [
+        row[names.index("epoch")]
+        for made in (of_study, of_run)
+        for item in made.exhibits
+        if isinstance(item, Table) and "epoch" in (names := [column.name for column in item.columns])
+        for row in item.rows
+    ]
+    assert len(shown) >= 3, "in the study's own table, in the table of its runs, and of the run alone"
+    assert set(shown) == {6.0}
+
+
+@pytest.mark.parametrize("as_study", [True, False])
+def test_scaling_over_nodes_is_one_line(tmp_path: Path, as_study: bool):
+    """One worker on each of 1, 2 and 4 nodes: of a study, or of runs that were made one by one."""
+    study = Scaling(model="logistic", strategies=("ddp",), node_counts=(1, 2, 4), modes=("strong",), steps=12)
+    plan = study.plan()
+    if as_study:
+        prepare(tmp_path, study, "gradsync study scaling", plan)
+    for asked in plan:
+        made_up(tmp_path / "runs", asked, compute=1.0 / (asked.workers or 1), wire=0.01)
+    made = document(collect([tmp_path]))
+    chart = charts(made)["Strong scaling: speed-up against one process"]
+    measured = [row for row in chart.rows if row["series"] == "ddp"]
+    assert [row["workers"] for row in measured] == [1, 2, 4]
+    assert {str(row["series"]).partition(" ")[0] for row in chart.rows} == {"ddp", "ideal", "Amdahl"}
 
 
 def test_one_step_shows_who_computes_and_sends(tmp_path: Path):
@@ -90,7 +128,7 @@ def test_unfinished_failed_and_foreign_runs(tmp_path: Path):
         if text:
             (tmp_path / name / "config.json").write_text(text)
     newer = made_up(tmp_path, config)
-    write_json(newer.folder / "summary.json", (newer.summary or {}) | {"schema": SCHEMA + 1})
+    write_json(newer.folder / "summary.json", newer.summary.to_dict() | {"schema": SCHEMA + 1})
 
     found = collect([tmp_path])
     assert [run.status for run in found.runs] == ["completed", "unfinished", "failed"]
@@ -103,9 +141,9 @@ def test_unfinished_failed_and_foreign_runs(tmp_path: Path):
     ):
         assert name in told and why in told
     made = document(found)
-    rows = table(made, "Runs")
+    rows = table(made, "logistic on synthetic · global batch 64 · 6 steps · fp32")
     assert [row["status"] for row in rows.values()] == ["completed", "unfinished", "failed"]
-    assert "1 run failed: all-reduce (3). What they did until then is shown." in made.summary
+    assert "1 run failed: all-reduce (3). Figures up to that point are shown." in made.summary
     assert any("no space" in sentence for section in made.sections for sentence in section.sentences)
     assert whole.folder in [run.folder for run in found.runs]
 
@@ -117,35 +155,15 @@ def test_a_folder_with_nothing_to_show_is_refused(tmp_path: Path):
         collect([tmp_path / "nothing"])
 
 
-def test_names_tell_runs_apart_by_what_they_differ_in(tmp_path: Path):
-    base = {"model": "logistic", "strategy": "ddp", "steps": 3}
-    runs = [
-        made_up(tmp_path, RunConfig(**base, workers=workers, batch_size=batch))
-        for workers, batch in ((2, 64), (4, 64), (4, 128), (4, 128))
-    ]
-    names = [item.name for item in shown(runs)]
-    assert names == ["ddp × 2, batch 64", "ddp × 4, batch 64", "ddp × 4, batch 128", "ddp × 4, batch 128 (2)"]
-
-
-def test_uneven_bytes_and_stragglers_are_told(tmp_path: Path):
-    (run,) = [item for item in four_ways(tmp_path) if item.config["strategy"] == "gather-scatter"]
-    assert run.summary
-    run.summary["ranks"][0]["network"]["sent_bytes"] *= 3
-    run.summary["straggler"] = {"rank": 2, "late_steps": 9, "steps": 10, "seconds": 0.05, "cause": "forward"}
-    write_json(run.folder / "summary.json", run.summary)
-    told = findings(shown([read_run(run.folder)]))
-    assert "gather-scatter: rank 0 sends 3.0× what another rank does." in told
-    assert "gather-scatter: rank 2 arrives last in 9 of 10 steps, by 50 ms; cause: forward." in told
-
-
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_under_way_is_shown_as_far_as_it_is(tmp_path: Path, name: str):
     """Its first run is done, its second has begun, its third failed; a folder is there for all."""
     study = STUDIES[name](steps=4)
-    plan = prepare(tmp_path, name, asdict(study), f"gradsync study {name}", study.plan())
+    plan = study.plan()
+    prepare(tmp_path, study, f"gradsync study {name}", plan)
     done, begun, failed = (made_up(tmp_path / "runs", config) for config in plan[:3])
     (begun.folder / "summary.json").unlink()
-    write_json(failed.folder / "summary.json", (failed.summary or {}) | {"status": "failed", "error": FAILED})
+    write_json(failed.folder / "summary.json", failed.summary.to_dict() | {"status": "failed", "error": FAILED})
     found = collect([tmp_path])
     assert [run.folder for run in found.runs] == [done.folder, failed.folder]
     assert found.left_out == [f"{tmp_path}: {len(plan) - 2} of {len(plan)} runs are still to be made."]
@@ -157,7 +175,8 @@ def test_a_study_under_way_is_shown_as_far_as_it_is(tmp_path: Path, name: str):
 def test_runs_that_need_not_be_made_are_not_missing(tmp_path: Path):
     """Memory ended at the second batch size: nobody will try the third."""
     study = STUDIES["batch"](steps=4, batch_sizes=(32, 128, 512))
-    plan = prepare(tmp_path, study.name, asdict(study), "gradsync study batch", study.plan())
+    plan = study.plan()
+    prepare(tmp_path, study, "gradsync study batch", plan)
     for config, error in zip(plan, (None, FAILED | {"out_of_memory": True}), strict=False):
         made_up(tmp_path / "runs", config, error=error)
     assert collect([tmp_path]).left_out == []
@@ -178,7 +197,8 @@ def test_a_study_file_that_is_not_ours_is_left_out(tmp_path: Path):
 
 def test_a_damaged_run_of_a_study_is_named_and_made_again(tmp_path: Path):
     study = Scaling(model="logistic", workers=(1, 2), steps=4, modes=("strong",))
-    plan = prepare(tmp_path, study.name, asdict(study), "gradsync study scaling", study.plan())
+    plan = study.plan()
+    prepare(tmp_path, study, "gradsync study scaling", plan)
     good, broken = (made_up(tmp_path / "runs", config) for config in plan)
     (broken.folder / "summary.json").write_bytes(b"\xff")
     found = collect([tmp_path])
@@ -186,7 +206,7 @@ def test_a_damaged_run_of_a_study_is_named_and_made_again(tmp_path: Path):
     assert "1 of 2 runs are still to be made" in found.left_out[-1]
     assert found.left_out[0].startswith(f"{broken.folder}: damaged: summary.json")
     kept = Kept(tmp_path, finish=True)
-    assert [bool(kept.find(config.to_dict())) for config in plan] == [True, False]
+    assert [bool(run) for run in kept.matched([config.to_dict() for config in plan])] == [True, False]
     assert [error.folder for error in kept.unreadable] == [broken.folder]
     assert document(found).sections
     (tmp_path / "study.json").write_text("{")

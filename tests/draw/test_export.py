@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from gradsync.draw.export import FORMATS, write, write_tables
+from gradsync.draw.latex import escaped as latex_escaped
+from gradsync.draw.latex import latex
+from gradsync.draw.markdown import escaped as markdown_escaped
+from gradsync.errors import InputError
+from gradsync.exhibit.form import Column, Document, Section, Table
 from made_up_document import CHARTS, DOCUMENT, ENVIRONMENT, TABLE
 
-from gradsync.errors import InputError
-from gradsync.exhibit import Column, Document, Section, Table
-from gradsync.report.export import FORMATS, write
-from gradsync.report.latex import escaped as latex_escaped
-from gradsync.report.latex import tabular, typewriter
-from gradsync.report.markdown import escaped as markdown_escaped
-
+GOLDEN = Path(__file__).parent / "golden"
 SMALL = Document("Small", ["One."], [Section("One", [CHARTS[0], TABLE, CHARTS[0]])])
 
 
@@ -74,6 +75,33 @@ def test_csv_reads_back_as_the_same_numbers(tmp_path: Path):
     assert rows[1]["step (s) deviation"] == ""
 
 
+def test_tables_of_a_study_are_a_csv_each_in_a_folder_that_need_not_be_there(tmp_path: Path):
+    folder = tmp_path / "study" / "tables"
+    files = write_tables(DOCUMENT, folder)
+    assert [path.relative_to(folder).name for path in files] == ["scaling-100-of-it-all.csv", "environment.csv"]
+    assert write_tables(SMALL, folder)[0].read_text() == files[0].read_text()
+
+
+@pytest.mark.parametrize("form", ["md", "latex"])
+def test_pages_of_text_are_as_they_were(form: str, tmp_path: Path):
+    text = write(DOCUMENT, tmp_path / f"report.{form}", form)[0].read_text()
+    assert text == (GOLDEN / f"report.{form}").read_text()
+
+
+def test_names_are_text_in_every_format(tmp_path: Path):
+    """Names of models, strategies and folders come from the user."""
+    name = "<script>alert(1)</script> & `x` | $y$ \\input{z}"
+    table = Table(name, [Column(name), Column("n", name)], [[name, 1]], [name])
+    odd = Document(name, [name], [Section(name, [table], [name])], name, None, [name])
+    html, markdown, tex = (write(odd, tmp_path / form, form)[0].read_text() for form in ("html", "md", "latex"))
+    assert "<script>alert" not in html
+    assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; `x` | $y$ \\input{z}") >= 9
+    escaped = r"\<script\>alert(1)\</script\> & \`x\` \| \$y\$ \\input{z}"
+    assert markdown.count(escaped) == markdown.count("alert") - 1, "as it is only in the block of code"
+    assert tex.count(r"\textless{}script\textgreater{}") == tex.count("alert")
+    assert r"\input{" not in tex
+
+
 def test_json_has_everything_as_raw_numbers(tmp_path: Path):
     found = json.loads(write(DOCUMENT, tmp_path / "report.json", "json")[0].read_text())
     table, lines, _ = found["sections"][1]["exhibits"]
@@ -123,12 +151,13 @@ def test_latex_escapes(text: str, expected: str):
 
 
 def test_latex_keeps_the_lines_of_a_command():
-    assert typewriter("a --b\nc") == r"{\small\ttfamily\raggedright a -{}-{}b\\ c\par}"
+    text = latex(Document("", [], [], "a --b\nc"), [])
+    assert "\n{\\small\\ttfamily\\raggedright a -{}-{}b\\\\ c\\par}\n" in text
 
 
 def test_a_long_latex_table_goes_over_several_pages():
     rows = [["name", n] for n in range(100)]
-    text = tabular(Table("", [Column("a"), Column("b", "s")], rows))
+    text = latex(Document("", [], [Section("", [Table("", [Column("a"), Column("b", "s")], rows)])]), [])
     assert r"\begin{longtable}{lr}" in text
     assert r"\shortstack[r]{b\\(s)}" in text
     assert text.count("name &") == 100

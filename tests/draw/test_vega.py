@@ -14,13 +14,12 @@ from xml.etree import ElementTree
 
 import pytest
 import vl_convert
-from made_up_document import BAR_PANELS, BARS, CHARTS, LINES, LYING, PANELS, POINTS, SPANS, STACK
 
-from gradsync.exhibit import IDEAL, OURS, PUBLISHED, Axis, Chart
-from gradsync.report import labels
-from gradsync.report.charts import legend, panels, spec
-from gradsync.report.colours import FIXED, IN_ORDER, STRATEGIES, colours
-from gradsync.report.ledger import LOOK
+from gradsync.draw.colours import FIXED, IN_ORDER, PARTS, STRATEGIES, colours
+from gradsync.draw.vega import labels
+from gradsync.draw.vega.charts import legend, panels, spec
+from gradsync.exhibit.form import IDEAL, OURS, PUBLISHED, Axis, Chart
+from made_up_document import BAR_PANELS, BARS, CHARTS, LINES, LYING, PANELS, POINTS, SPANS, STACK
 
 
 def marks(chart: Chart) -> Counter[str]:
@@ -58,7 +57,7 @@ def scales(chart: Chart, channel: str) -> set[str]:
         (PANELS, {"symbol": 18, "line": 6}),
         (BARS, {"rect": 6, "text": 6}),
         (BAR_PANELS, {"rect": 8, "text": 8}),
-        (LYING, {"rect": 5, "rule": 5, "text": 5}),
+        (LYING, {"rect": 5 + 2 * 5, "rule": 5, "text": 5}),  # an error bar has two caps
         (POINTS, {"symbol": 7, "text": 7}),
         (SPANS, {"rect": 6}),
     ],
@@ -102,7 +101,7 @@ def test_panels_have_axes_of_their_own_and_one_legend():
 
 def test_parts_are_stacked_in_the_order_of_the_ledger():
     found = next(encodings(spec(STACK)))
-    assert found["color"]["scale"] == {"domain": list(LOOK), "range": [colour for _, colour in LOOK.values()]}
+    assert found["color"]["scale"] == {"domain": list(PARTS), "range": list(PARTS.values())}
     assert found["order"]["field"] == "_place"
 
 
@@ -128,6 +127,35 @@ def test_ticks_are_where_something_was_measured_if_the_places_were_chosen():
     assert ticks(1, 2, 65_536) == [1, 2, 65_536]
     assert ticks(0.05, 0.1) == [0.05, 0.1]
     assert ticks(1.00234, 2.1) is None
+
+
+def test_places_that_were_chosen_are_written_as_they_are():
+    chart = Chart("", "lines", [{"x": x, "y": 50 * x} for x in (1, 2)], Axis("x", "x"), Axis("y", "y"))
+    svg = vl_convert.vegalite_to_svg(spec(chart))
+    assert ">1<" in svg
+    assert ">2<" in svg
+    assert not re.search(r">[12]\.0<", svg)
+
+
+def test_lines_that_lie_on_each_other_are_drawn_once_with_all_their_names():
+    curves = {"ring": 1.0, "ddp": 1.0 + 1e-9, "ps-async": 2.0, IDEAL: 1.0, PUBLISHED: 1.0}
+    rows = [{"step": n, "loss": pace / n, "run": run} for run, pace in curves.items() for n in (1, 2, 3)]
+    chart = Chart("", "lines", rows, Axis("step", "step"), Axis("loss", "loss"), "run")
+    assert [entry.name for entry in legend(chart)] == ["ring = ddp", "ps-async", IDEAL, PUBLISHED]
+    assert legend(chart)[0].colour == STRATEGIES["ring"]
+    assert marks(chart)["line"] == 4
+    in_panels = replace(chart, rows=[{**row, "model": row["run"]} for row in rows], panel="model")
+    assert len(legend(in_panels)) == len(curves), "lines of different panels are not the same"
+
+
+def test_names_are_text_in_a_picture():
+    name = "<script>alert(1)</script> & co"
+    for chart in CHARTS:
+        fields = {chart.x.field} if chart.kind in ("bars", "stack") else {chart.colour} - {""}
+        odd = replace(chart, title=name, rows=[{**row, **dict.fromkeys(fields, name)} for row in chart.rows])
+        svg = vl_convert.vegalite_to_svg(spec(odd))
+        assert "<script" not in svg
+        ElementTree.fromstring(svg)
 
 
 def test_a_line_is_broken_where_a_value_is_missing():
@@ -180,7 +208,7 @@ def test_a_chart_without_rows_or_colours_can_be_drawn():
 
 def test_every_strategy_and_part_has_its_colour_and_no_two_share_one():
     assert len(set(STRATEGIES.values())) == len(STRATEGIES)
-    assert all(FIXED[part] == colour for part, (_, colour) in LOOK.items())
+    assert all(FIXED[part] == colour for part, colour in PARTS.items())
     assert colours(["ring", "mine"])[0] == colours(["yours", "mine", "ring"])[2] == STRATEGIES["ring"]
 
 
@@ -214,6 +242,6 @@ def test_a_name_without_room_is_in_the_legend_instead():
 
 def test_the_command_line_starts_without_what_draws():
     loaded = "{'altair', 'vl_convert', 'jinja2'} & set(sys.modules)"
-    code = f"import sys, gradsync.cli, gradsync.report.export; print({loaded})"
+    code = f"import sys, gradsync.cli.main, gradsync.draw.export; print({loaded})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "set()", done.stderr

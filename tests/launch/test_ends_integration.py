@@ -14,15 +14,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from started import Started, alive, wait_until
 
 from root import needs_root
+from started import Started, alive, wait_until
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no MPI: pip install gradsync[mpi]")
 
 TRAIN = ["--model", "logistic", "--workers", "2", "--batch-size", "8", "--no-eval", "--threads", "1"]
 ENDLESS = [*TRAIN, "--steps", "1000000"]
-ON_NODES = ["--nodes", "3"]
+ON_NODES = ["--nodes", "2"]
 OVER_MPI = ["--transport", "mpi", "--strategy", "all-reduce"]
 
 Start = Callable[..., Started]
@@ -61,7 +61,7 @@ def with_tag(tag: str) -> list[int]:
 )
 def test_a_command_killed_while_its_ranks_start_leaves_none(tmp_path: Path, way: list[str]):
     """In the second in which they import torch: none had been tied to the command yet, and 11 of 11 stayed."""
-    for number in range(3):
+    for number in range(2):
         tag = f"{os.getpid()}-{number}"
         process = subprocess.Popen(
             [sys.executable, "-m", "gradsync.cli", "train", *ENDLESS, *way, "--out", str(tmp_path)],
@@ -84,7 +84,7 @@ def test_a_rank_stopped_for_ever_ends_the_run_after_the_timeout(start: Start, wa
     os.kill(run.pids[1], signal.SIGSTOP)
     _, errors = run.process.communicate(timeout=30)
     assert run.process.returncode == 1
-    assert "failed on rank 1: ProcessDied: the process was stopped (SIGSTOP) and did not go on within" in errors
+    assert "failed on rank 1: ProcessDied: the process was stopped (SIGSTOP) and did not resume within" in errors
     assert not any(alive(pid) for pid in run.pids)
 
 
@@ -100,7 +100,7 @@ def test_a_rank_stopped_for_ever_ends_the_run_after_the_timeout(start: Start, wa
     ids=["local", "servers", "mpi", "nodes", "mpi on nodes"],
 )
 def test_the_end_of_the_terminal_is_a_stop_like_any_other(tmp_path: Path, way: list[str]):
-    run = Started(tmp_path, *way, processes=4 if "ps-async" in way else 3)
+    run = Started(tmp_path, *way, servers=int("ps-async" in way))
     try:
         run.process.send_signal(signal.SIGHUP)
         run.process.communicate(timeout=30)
@@ -111,8 +111,11 @@ def test_the_end_of_the_terminal_is_a_stop_like_any_other(tmp_path: Path, way: l
         run.end()
 
 
-@pytest.mark.parametrize("way", [[], pytest.param(OVER_MPI, marks=needs_mpi)], ids=["local", "mpi"])
-@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt()"])
+@pytest.mark.parametrize(
+    ("way", "error"),
+    [([], "SystemExit(3)"), pytest.param(OVER_MPI, "KeyboardInterrupt()", marks=needs_mpi)],
+    ids=["local", "mpi"],
+)
 def test_a_rank_that_just_leaves_is_named_and_ends_the_others(tmp_path: Path, way: list[str], error: str):
     """Under MPI the others waited for it for ever, in MPI_Finalize."""
     own = tmp_path / "own.py"
@@ -174,7 +177,7 @@ def test_too_few_file_descriptors_are_a_sentence(tmp_path: Path):
 
     done = train(tmp_path, *TRAIN, "--workers", "8", "--steps", "3", preexec_fn=few)
     assert done.returncode == 1
-    assert "there are too few file descriptors. HINT: raise `ulimit -n`" in done.stderr
+    assert "no file descriptors are left. HINT: raise `ulimit -n`" in done.stderr
 
 
 @needs_root
@@ -187,12 +190,3 @@ def test_ports_that_are_used_up_are_a_sentence(tmp_path: Path):
     assert done.returncode == 1
     assert "no port is free. HINT: see what holds them with `ss -tan`" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_kill_is_put_down_to_memory_only_if_the_kernel_says_so(start: Start):
-    run = start()
-    os.kill(run.pids[2], signal.SIGKILL)
-    _, errors = run.process.communicate(timeout=30)
-    assert "failed on rank 2: ProcessDied: the process was killed by SIGKILL" in errors
-    assert "memory" not in errors.lower()
-    assert run.run().out_of_memory is False

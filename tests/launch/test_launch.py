@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli import exit_code
+from gradsync.cli.command.train import exit_code
 from gradsync.config import RunConfig
 from gradsync.launch import local, processes
 from gradsync.launch.finish import write_summary
@@ -18,7 +18,7 @@ from gradsync.launch.outcome import Outcome
 from gradsync.launch.processes import StoppedRanks, end_sessions
 from gradsync.parent import start_ticks
 from gradsync.record import RankLog, log_file
-from made_up import start_row
+from made_up import resolved, start_row
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_a_launcher_that_fails_or_is_stopped_leaves_a_record(
     monkeypatch.setattr(local, "launch", fails)
     run = train(model="logistic", workers=2)
     assert run.status == "failed"
-    assert run.summary["error"]["type"] == kind
-    assert json.loads((run.folder / "summary.json").read_text()) == run.summary
+    assert run.summary.error.type == kind
+    assert json.loads((run.folder / "summary.json").read_text()) == run.summary.to_dict()
     assert exit_code(run) == code
 
 
@@ -65,7 +65,7 @@ def test_what_the_user_has_set_is_left_as_it_is(train, tmp_path: Path, monkeypat
     )
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     run = train(model=f"{tmp_path}/own.py:build", workers=2, steps=1, eval=False)
-    assert run.status == "completed", run.summary["error"]
+    assert run.status == "completed", run.summary.error
     assert log_file(run.folder, 1, "out").read_text().splitlines() == ["OMP 7 2"]
 
 
@@ -80,7 +80,7 @@ def test_what_the_user_has_set_is_left_as_it_is(train, tmp_path: Path, monkeypat
 )
 def test_a_run_whose_ranks_have_all_ended_is_complete(tmp_path: Path, outcome: Outcome, steps: int, status: str):
     """``steps``: the ranks that have an end in the record."""
-    config = RunConfig(model="logistic", workers=2, batch_size=4, out=str(tmp_path))
+    config = resolved(RunConfig(model="logistic", workers=2, batch_size=4, out=str(tmp_path)))
     folder = launch.new_folder(config)
     for rank in range(2):
         log = RankLog(folder, rank)

@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from started import Started, alive, wait_until
 
 from gradsync import config as configs
 from gradsync import launch
+from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
-from gradsync.record import rank_file, read_rows
+from gradsync.record import log_file, rank_file, read_rank, read_rows
+from started import Started, alive, wait_until
 
 
 @pytest.fixture
@@ -27,17 +29,19 @@ def started(tmp_path: Path) -> Iterator[Started]:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_worker_ends_all_within_5_seconds_and_is_named(started: Started, rank: int):
     os.kill(started.pids[rank], signal.SIGKILL)
     wait_until(lambda: not any(alive(pid) for pid in started.pids), 5)
     _, errors = started.process.communicate(timeout=30)
     assert started.process.returncode == 1
-    error = started.run().summary["error"]
+    error = started.run().summary.error
     assert started.run().status == "failed"
-    assert error["rank"] == rank
-    assert "SIGKILL" in error["message"]
-    assert f"failed on rank {rank}" in errors
+    assert error.rank == rank
+    assert "SIGKILL" in error.message
+    assert f"failed on rank {rank}: ProcessDied: the process was killed by SIGKILL" in errors
+    assert "memory" not in errors.lower(), "the kernel has not said so"
+    assert started.run().out_of_memory is False
     assert "Traceback" not in errors
 
 
@@ -51,10 +55,10 @@ def test_an_interrupted_run_leaves_no_process_and_a_readable_record(
     assert started.process.returncode == code
     assert not any(alive(pid) for pid in started.pids)
     summary = started.run().summary
-    assert summary["status"] == "failed"
-    assert summary["error"]["type"] == "Interrupted"
-    assert number.name in summary["error"]["message"]
-    assert summary["steps"] >= 2
+    assert summary.status == "failed"
+    assert summary.error.type == "Interrupted"
+    assert number.name in summary.error.message
+    assert summary.steps >= 2
 
 
 @pytest.mark.alone
@@ -104,45 +108,65 @@ def test_a_failing_rank_is_recorded_with_its_exception_and_last_lines(tmp_path: 
         "    return Breaks()\n"
     )
     run = train(model=f"{tmp_path}/own.py:build", strategy="all-reduce", workers=2)
-    error = run.summary["error"]
-    assert (error["rank"], error["type"], error["message"]) == (1, "OSError", "the disk is full")
-    assert "in forward" in error["traceback"]
-    assert "call 3" in error["log"]
-    assert run.summary["steps"] >= 2
+    error = run.summary.error
+    assert (error.rank, error.type, error.message) == (1, "OSError", "the disk is full")
+    assert "in forward" in error.traceback
+    assert "call 3" in error.log
+    assert run.summary.steps >= 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_loss_that_is_not_a_number_stops_the_run_with_step_and_rank(train, workers: int):
     run = train(model="logistic", workers=workers, batch_size=64, lr=1e38, steps=30)
     assert run.status == "failed"
-    assert run.summary["error"]["type"] == "LossNotFinite"
-    assert "at step" in run.summary["error"]["message"]
-    assert f"on rank {run.summary['error']['rank']}" in run.summary["error"]["message"]
-    assert run.summary["steps"] < 30
+    assert run.summary.error.type == "LossNotFinite"
+    assert "at step" in run.summary.error.message
+    assert f"on rank {run.summary.error.rank}" in run.summary.error.message
+    assert run.summary.steps < 30
 
 
 def test_keep_going_trains_on_without_a_number(train):
     run = train(model="logistic", workers=1, lr=1e38, steps=30, keep_going=True)
     assert run.status == "completed"
-    assert run.summary["steps"] == 30
-    assert run.summary["train_loss"] == [None]
+    assert run.summary.steps == 30
+    assert run.summary.train_loss == [None]
+
+
+def test_ranks_use_the_threads_of_the_summary_whatever_their_host_would_give_them(tmp_path: Path):
+    """Resolved again in a rank, two workers would get another number."""
+    (tmp_path / "own.py").write_text(
+        "import torch\n"
+        "def build():\n"
+        "    print('threads', torch.get_num_threads(), flush=True)\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))\n"
+    )
+    asked = RunConfig(model=f"{tmp_path}/own.py:build", workers=2, steps=1, eval=False, out=str(tmp_path / "runs"))
+    found = resolved(asked)
+    run = launch.run(replace(found, threads=found.threads + 2))
+    assert run.status == "completed", run.error
+    assert run.asked.threads is None
+    assert run.summary.threads == run.resolved.threads == found.threads + 2
+    for rank in range(2):
+        assert read_rank(rank_file(run.folder, rank)).start["threads"] == run.summary.threads
+        assert log_file(run.folder, rank, "out").read_text() == f"threads {run.summary.threads}\n"
 
 
 def test_a_finished_run_can_be_run_again_from_its_config(train, tmp_path: Path):
     first = train(model="logistic", strategy="ddp", workers=2, steps=6, options={"bucket-mb": "1"})
     again = train(**configs.load(first.folder / "config.json").to_dict())
     assert first.folder != again.folder
-    assert again.summary["ranks"][0]["parameters_sha256"] == first.summary["ranks"][0]["parameters_sha256"]
+    assert again.summary.ranks[0].parameters_sha256 == first.summary.ranks[0].parameters_sha256
 
 
 @pytest.mark.parametrize(("model", "precision"), [("mnist-cnn", "fp32"), ("resnet18", "bf16")])
 def test_training_lowers_the_loss(train, model: str, precision: str):
-    settings = {"optimizer": "adam", "batch_size": 32, "train_samples": 160, "test_samples": 20}
-    run = train(model=model, precision=precision, workers=2, epochs=5 if model == "mnist-cnn" else 2, **settings)
-    losses = run.summary["train_loss"]
+    epochs, samples = (5, 160) if model == "mnist-cnn" else (2, 64)
+    settings = {"optimizer": "adam", "batch_size": 32 if samples == 160 else 16, "test_samples": 20}
+    run = train(model=model, precision=precision, workers=2, epochs=epochs, train_samples=samples, **settings)
+    losses = run.summary.train_loss
     assert run.status == "completed"
     assert losses[-1] < losses[0]
-    assert len(run.summary["epoch_seconds"]) == len(losses)
+    assert len(run.summary.epoch_seconds) == len(losses)
 
 
 TURNS = """
@@ -167,10 +191,10 @@ def test_runs_in_turn_survive_one_that_fails_when_other_ranks_have_gone_on(tmp_p
     base = {"model": "logistic", "workers": 2, "steps": 3, "threads": 1, "eval": False, "measure": False}
     names = ["all-reduce", f"{own}:FailsAtTheEnd", "gather-scatter", "ddp"]
     configs = [RunConfig(**base, strategy=name, out=str(tmp_path / "runs")) for name in names]
-    runs = launch.run_in_turn(configs)
+    runs = launch.run_in_turn([resolved(config) for config in configs])
     assert [run.status for run in runs] == ["completed", "failed", "completed", "completed"]
-    error = runs[1].summary["error"]
-    assert (error["rank"], error["message"]) == (0, "after the last message")
+    error = runs[1].summary.error
+    assert (error.rank, error.message) == (0, "after the last message")
     for run in runs[2:]:
         kinds = [row["kind"] for row in read_rows(rank_file(run.folder, 1))]
         assert kinds == ["start", "step", "step", "step", "end"], "nothing is left of the first attempt"

@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from started import Started, alive, wait_until
 
 from gradsync import launch
+from gradsync.cli.check import resolved
 from gradsync.cluster import lifecycle, namespaces, network, spec
 from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
 from gradsync.config import RunConfig, Shape
 from gradsync.record import Run, read_run
 from root import left_behind, needs_root, own_name
+from started import Started, alive, wait_until
 
 pytestmark = [needs_root, pytest.mark.timeout(180)]
 
@@ -36,7 +37,7 @@ def lab() -> Iterator[Cluster]:
 
 
 def run(folder: Path, **settings: object) -> Run:
-    return launch.run(RunConfig(**{"out": str(folder), **SHORT, **settings}))
+    return launch.run(resolved(RunConfig(**{"out": str(folder), **SHORT, **settings})))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,8 @@ def on_one_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
 
 
 def bits(run: Run) -> str:
-    assert run.status == "completed", run.summary["error"]
-    found = {rank["parameters_sha256"] for rank in run.summary["ranks"]}
+    assert run.status == "completed", run.summary.error
+    found = {rank.parameters_sha256 for rank in run.summary.ranks}
     assert len(found) == 1
     return found.pop()
 
@@ -57,8 +58,8 @@ def test_two_nodes_with_two_ranks_each_compute_what_one_machine_does(tmp_path: P
     before = left_behind()
     found = run(tmp_path, strategy="all-reduce", nodes=2, workers_per_node=2)
     assert bits(found) == on_one_machine[4]
-    assert [rank["node"] for rank in found.summary["ranks"]] == ["node1", "node1", "node2", "node2"]
-    assert (found.summary["nodes"], found.summary["workers_per_node"], found.summary["world_size"]) == (2, 2, 4)
+    assert [rank.node for rank in found.summary.ranks] == ["node1", "node1", "node2", "node2"]
+    assert (found.summary.nodes, found.summary.workers_per_node, found.summary.world_size) == (2, 2, 4)
     assert left_behind() == before  # the cluster was made for this run
 
 
@@ -68,29 +69,29 @@ def test_mpiexec_on_nodes_computes_what_one_machine_does(
     pytest.importorskip("mpi4py")
     found = run(tmp_path, strategy="all-reduce", cluster=lab.name, workers=2, transport="mpi")
     assert bits(found) == on_one_machine[2]
-    assert [rank["node"] for rank in found.summary["ranks"]] == ["node1", "node2"]
+    assert [rank.node for rank in found.summary.ranks] == ["node1", "node2"]
 
 
 def test_bytes_are_counted_on_the_interface_of_each_node(tmp_path: Path, lab: Cluster):
     settings = SHORT | {"model": "vgg11", "batch_size": 6, "steps": 3, "out": str(tmp_path), "cluster": lab.name}
     ways = ("all-reduce", "gather-scatter")
-    runs = launch.run_in_turn([RunConfig(**settings, strategy=way) for way in ways])
+    runs = launch.run_in_turn([resolved(RunConfig(**settings, strategy=way)) for way in ways])
     sent = {}
     for way, found in zip(ways, runs, strict=True):
-        assert found.status == "completed", found.summary["error"]
-        networks = [rank["network"] for rank in found.summary["ranks"]]
-        assert {item["source"] for item in networks} == {"interface eth0"}
-        assert all(abs(item["overhead_percent"]) < 2 for item in networks)
-        sent[way] = [(item["sent_bytes"] + item["received_bytes"]) / item["steps"] for item in networks]
+        assert found.status == "completed", found.summary.error
+        networks = [rank.network for rank in found.summary.ranks]
+        assert {item.source for item in networks} == {"interface eth0"}
+        assert all(abs(item.overhead_percent) < 2 for item in networks)
+        sent[way] = [(item.sent_bytes + item.received_bytes) / item.steps for item in networks]
     assert sent["gather-scatter"][0] == pytest.approx(2 * sent["gather-scatter"][1], rel=0.02)
     assert sent["all-reduce"][0] == pytest.approx(sent["all-reduce"][1], rel=0.02)
-    assert set(runs[0].summary["cluster"]["run_delay_percent"]) == {"node1", "node2", "node3"}
+    assert set(runs[0].summary.cluster.run_delay_percent) == {"node1", "node2", "node3"}
 
 
 def test_servers_live_on_nodes_of_their_own_where_there_are_any(tmp_path: Path, lab: Cluster):
     found = run(tmp_path, strategy="ps-sync", cluster=lab.name, workers=2, servers=1)
-    assert found.status == "completed", found.summary["error"]
-    assert [rank["node"] for rank in found.summary["ranks"] + found.summary["servers"]] == ["node1", "node2", "node3"]
+    assert found.status == "completed", found.summary.error
+    assert [rank.node for rank in found.summary.ranks + found.summary.servers] == ["node1", "node2", "node3"]
 
 
 def test_a_slow_link_is_named_with_its_rank(tmp_path: Path, lab: Cluster):
@@ -102,14 +103,14 @@ def test_a_slow_link_is_named_with_its_rank(tmp_path: Path, lab: Cluster):
         inject="rank=1,where=link,mbit=50",
         steps=6,
     )
-    straggler = found.summary["straggler"]
-    assert (straggler["rank"], straggler["cause"]) == (1, "link")
+    straggler = found.summary.straggler
+    assert (straggler.rank, straggler.cause) == (1, "link")
     # 11 Mbyte in 6 steps take 1.8 s more at 50 Mbit/s than at 1 Gbit/s; not all of it is on one connection
-    assert 0.1 < straggler["seconds"] < 1.0
+    assert 0.1 < straggler.seconds < 1.0
 
 
 def test_a_cut_node_ends_the_run_with_a_sentence_unless_it_is_healed_in_time(tmp_path: Path, lab: Cluster):
-    started = Started(tmp_path, "--cluster", lab.name, "--strategy", "all-reduce", "--timeout", "6")
+    started = Started(tmp_path, "--cluster", lab.name, "--strategy", "all-reduce", "--timeout", "6", workers=3)
     try:
         network.set_attached(lab, "node2", False)
         time.sleep(1.5)
@@ -131,7 +132,7 @@ def test_a_cut_node_ends_the_run_with_a_sentence_unless_it_is_healed_in_time(tmp
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_run_leaves_nothing(tmp_path: Path, number: signal.Signals):
     before = left_behind()
-    started = Started(tmp_path, "--nodes", "3")
+    started = Started(tmp_path, "--nodes", "3", workers=3)
     try:
         assert len(left_behind()) > len(before)
         places = {place for cluster in spec.everyone() for place in cluster.namespaces}
@@ -191,7 +192,7 @@ def test_torchrun_on_hosts_over_ssh_computes_what_one_machine_does(
         (folder,) = (tmp_path / "runs").iterdir()
         found = read_run(folder)
         assert bits(found) == on_one_machine[4]
-        assert [rank["node"] for rank in found.summary["ranks"]] == ["node1"] * 2 + ["node2"] * 2
+        assert [rank.node for rank in found.summary.ranks] == ["node1"] * 2 + ["node2"] * 2
         gone = ["--hosts", "node1,nowhere", "--out", str(tmp_path / "gone")]
         failed = subprocess.run(command(lab, "node3", *train, *gone), capture_output=True, text=True, timeout=60)
         assert failed.returncode == 1 and "HostUnreachable: ssh: Could not resolve hostname nowhere" in failed.stderr

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from started import Started, alive, wait_until
 
 STEPS = 150
@@ -22,7 +23,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     begun: list[Started] = []
 
     def start(*args: str) -> Started:
-        begun.append(Started(tmp_path, *args, processes=4))
+        begun.append(Started(tmp_path, *args, workers=3, servers=1))
         return begun[-1]
 
     yield start
@@ -37,14 +38,14 @@ def test_an_asynchronous_run_goes_on_without_a_killed_worker_and_says_so(start: 
     assert run.process.returncode == 0, errors
     assert not any(alive(pid) for pid in run.pids)
     summary = run.run().summary
-    assert summary["status"] == "completed"
-    (lost,) = summary["lost"]
-    assert lost["rank"] == 1
-    assert 2 <= lost["steps"] < STEPS
-    assert f"worker 1 was lost after {lost['steps']} steps (the process was killed by SIGKILL" in output
-    assert [rank["steps"] for rank in summary["ranks"]] == [STEPS, lost["steps"], STEPS]
-    assert 2 * STEPS < summary["updates"] <= 2 * STEPS + lost["steps"] + 1
-    assert sum(summary["staleness"]["histogram"].values()) == summary["updates"]
+    assert summary.status == "completed"
+    (lost,) = summary.lost
+    assert lost.rank == 1
+    assert 2 <= lost.steps < STEPS
+    assert f"worker 1 was lost after {lost.steps} steps (the process was killed by SIGKILL" in output
+    assert [rank.steps for rank in summary.ranks] == [STEPS, lost.steps, STEPS]
+    assert 2 * STEPS < summary.updates <= 2 * STEPS + lost.steps + 1
+    assert sum(summary.staleness.histogram.values()) == summary.updates
 
 
 @pytest.mark.alone
@@ -65,9 +66,9 @@ def test_a_synchronous_run_with_backup_workers_survives_a_lost_one(start: Start)
     _, errors = run.process.communicate(timeout=60)
     assert run.process.returncode == 0, errors
     summary = run.run().summary
-    assert (summary["status"], summary["updates"]) == ("completed", STEPS)
-    assert [item["rank"] for item in summary["lost"]] == [1]
-    assert summary["staleness"]["histogram"] == {"0": 2 * STEPS}
+    assert (summary.status, summary.updates) == ("completed", STEPS)
+    assert [item.rank for item in summary.lost] == [1]
+    assert summary.staleness.histogram == {"0": 2 * STEPS}
 
 
 def test_a_synchronous_run_that_needs_all_fails_without_one(start: Start):

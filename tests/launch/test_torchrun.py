@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch import printed
-from gradsync.launch.mpi import command as mpiexec_command
+from gradsync.launch.mpi.mpiexec import command as mpiexec_command
 from gradsync.launch.reach import HostUnreachable, Ssh, pipe
 from gradsync.launch.torchrun import AgentFailed, agent_options, outcome, text
+from made_up import resolved
 
 REPORT = """
 ============================================================
@@ -50,11 +51,11 @@ def test_every_node_is_told_its_number_and_its_ranks(ranks_on_node: list[int]):
 
 
 def test_ranks_that_torchrun_could_not_number_are_refused():
-    config = RunConfig(strategy="ps-sync", hosts=("a", "b"), batch_size=4).resolved()
+    config = resolved(RunConfig(strategy="ps-sync", hosts=("a", "b"), batch_size=4))
     assert config.places == [0, 1, 0]
-    with pytest.raises(InputError, match="servers, which come last, need the last node"):
+    with pytest.raises(InputError, match="servers, which come last, must be on the last node"):
         agent_options(config.places)
-    alone = RunConfig(strategy="ps-sync", hosts=("a", "b", "c"), workers=2, batch_size=4).resolved()
+    alone = resolved(RunConfig(strategy="ps-sync", hosts=("a", "b", "c"), workers=2, batch_size=4))
     assert agent_options(alone.places)[2] == ["--nnodes=3", "--node-rank=2", "--nproc-per-node=1"]
 
 
@@ -71,7 +72,7 @@ def test_what_the_report_of_a_torchrun_means(tmp_path: Path):
 
 
 def test_what_to_type_on_each_host_can_be_read():
-    config = RunConfig(launcher="torchrun", hosts=("me@a", "b"), workers_per_node=2, threads=3).resolved()
+    config = resolved(RunConfig(launcher="torchrun", hosts=("me@a", "b"), workers_per_node=2, threads=3))
     lines = text(config, Path("/shared/runs/x")).splitlines()
     assert lines[0] == "# on me@a:" and lines[2] == "# on b:"
     assert "OMP_NUM_THREADS=3 " in lines[1]
@@ -83,7 +84,7 @@ def test_what_to_type_on_each_host_can_be_read():
 
 
 def test_a_host_is_given_one_line_that_its_shell_reads_back():
-    nodes = Ssh(RunConfig(hosts=("a", "me@b"), ssh="ssh -p 2222").resolved())
+    nodes = Ssh(resolved(RunConfig(hosts=("a", "me@b"), ssh="ssh -p 2222")))
     *start, line = nodes.command(1, ["python", "-c", "print('a b')"], {"X": "1 2"})
     assert start == ["ssh", "-p", "2222", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-tt", "me@b"]
     assert shlex.split(line.partition("exec ")[2]) == ["env", "X=1 2", "python", "-c", "print('a b')"]
@@ -92,7 +93,7 @@ def test_a_host_is_given_one_line_that_its_shell_reads_back():
 
 def test_mpiexec_is_told_where_every_rank_goes():
     config = RunConfig(transport="mpi", hosts=("a", "b"), workers_per_node=2, mpiexec="env", batch_size=4)
-    words = mpiexec_command(config.resolved(), [Path("/runs/x")], hosts=config.hosts)
+    words = mpiexec_command(resolved(config), [Path("/runs/x")], hosts=config.hosts)
     assert words[:5] == ["env", "-host", "a:2,b:2", "-n", "4"]
 
 

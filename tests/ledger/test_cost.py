@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.comm import cost
-from gradsync.comm.cost import Traffic
+from gradsync.ledger import cost
+from gradsync.ledger.cost import Traffic
 
 
 @pytest.mark.parametrize("operation", [cost.gather, cost.scatter, cost.broadcast])

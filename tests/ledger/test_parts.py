@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gradsync.meter.ledger import HIDDEN, PARTS, covered, last_arrivals, ledgers, mean, read_step
+from gradsync.ledger.parts import HIDDEN, PARTS, ledgers, mean
+from gradsync.ledger.stamps import read_step
 
 
 def row(phases, collectives, seconds=1.0, begin=100.0, first=0):
@@ -70,54 +69,6 @@ def test_a_collective_inside_forward_is_taken_from_forward():
     step = read_step(row([("forward", 0.0), ("backward", 0.5)], [(0.2, 0.3, 0), (0.6, 0.9, 0)]))
     ledger = ledgers([step])[0]
     assert (ledger["forward"], ledger["backward"], ledger["wire"]) == pytest.approx((0.4, 0.2, 0.4))
-
-
-fractions = st.floats(0, 1, allow_nan=False)
-
-
-@st.composite
-def rank_rows(draw, count: int):
-    """A step as a recorder could leave it: phases in order, blocking calls inside them, others anywhere."""
-    seconds = draw(st.floats(0.01, 10))
-    names = ["other", "data", "copy", "forward", "backward", "drain", "agree", "optimizer", "other"]
-    cuts = sorted(draw(st.lists(fractions, min_size=len(names) - 1, max_size=len(names) - 1)))
-    bounds = [0.0, *(cut * seconds for cut in cuts), seconds]
-    phases = list(zip(names, bounds, strict=False))
-    overlapped = draw(st.booleans())
-    calls = []
-    if overlapped:
-        start, stop = bounds[4], bounds[6]
-        for _ in range(count):
-            a, b = sorted(draw(st.tuples(fractions, fractions)))
-            calls.append((start + a * (stop - start), start + b * (stop - start), 1))
-    else:
-        start, stop = bounds[6], bounds[7]
-        inner = sorted(draw(st.lists(fractions, min_size=2 * count, max_size=2 * count)))
-        edges = [start + cut * (stop - start) for cut in inner]
-        calls = [(a, b, 0) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    return row(phases, sorted(calls), seconds, draw(st.floats(1e3, 1e3 + 5)))
-
-
-@given(st.data(), st.integers(1, 4), st.integers(0, 5))
-def test_the_parts_add_up_to_the_wall_and_none_is_negative(data, ranks: int, count: int):
-    steps = [read_step(data.draw(rank_rows(count))) for _ in range(ranks)]
-    for step, ledger in zip(steps, ledgers(steps), strict=True):
-        assert sum(ledger[part] for part in PARTS) == pytest.approx(step.seconds, abs=1e-6)
-        assert min(ledger.values()) >= -1e-6
-        under_way = covered((item.start, item.end) for item in step.collectives)
-        assert ledger["wait"] + ledger["wire"] + ledger[HIDDEN] == pytest.approx(under_way, abs=1e-6)
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8))
-def test_covered_counts_every_moment_once(intervals):
-    moments = {moment for start, end in intervals for moment in range(start, end)}
-    assert covered(intervals) == len(moments)
-
-
-def test_last_arrivals_take_every_rank_that_came():
-    here = read_step(row([("agree", 0.0)], [(0.1, 0.2, 0), (0.3, 0.4, 0)], first=7))
-    there = read_step(row([("agree", 0.0)], [(0.2, 0.3, 0)], first=7))
-    assert last_arrivals([here, there]) == pytest.approx({7: 100.2, 8: 100.3})
 
 
 def test_the_mean_of_nothing_is_nothing():

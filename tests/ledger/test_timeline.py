@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradsync.meter.timeline import Timeline, whole_steps
+from gradsync.ledger.timeline import Timeline, whole_steps
+from gradsync.record import record_of
 
 
 def start(kernel: str, world_size: int = 2) -> dict:
@@ -36,17 +37,17 @@ def test_ranks_that_do_not_train_are_not_waited_for():
 
 
 def test_under_one_kernel_the_clock_is_shared_whatever_the_ping_pong_said():
-    ranks = [[start("k"), step(1, 10.0)], [start("k"), clock(5.0, 0.5), step(1, 10.0)]]
+    ranks = [record_of([start("k"), *rows, step(1, 10.0)]) for rows in ([], [clock(5.0, 0.5)])]
     assert [item.begin for item in whole_steps(ranks)[0]] == [10.0, 10.0]
 
 
 def test_another_hosts_clock_is_put_right_on_the_line_between_start_and_end():
     far = [start("b"), clock(100.0, 90.0), step(1, 105.0), clock(110.0, 91.0)]
-    ranks = [[start("a"), step(1, 14.0)], far]
+    ranks = [record_of([start("a"), step(1, 14.0)]), record_of(far)]
     assert [item.begin for item in whole_steps(ranks)[0]] == pytest.approx([14.0, 14.5])
 
 
 def test_steps_outside_the_range_and_steps_a_rank_did_not_finish_are_left_out():
-    ranks = [[step(number, number) for number in (1, 2, 3, 4)], [step(number, number) for number in (1, 2, 3)]]
+    ranks = [record_of(step(number, number) for number in range(1, 1 + count)) for count in (4, 3)]
     assert [items[0].begin for items in whole_steps(ranks, first=2)] == [2, 3]
-    assert whole_steps([[{"kind": "step", "step": 1, "seconds": 1.0}]]) == [], "not measured"
+    assert whole_steps([record_of([{"kind": "step", "step": 1, "seconds": 1.0}])]) == [], "not measured"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+
+from gradsync.ledger.trace import trace
+from gradsync.record import RankRecord, record_of
 from trace_format import check_format, check_nesting
 
-from gradsync.meter.trace import trace
+START = {"kind": "start", "role": "worker", "node": "n", "kernel": "k", "world_size": 2}
 
 
-def rank(late: float) -> list[dict]:
+def rank(late: float) -> RankRecord:
     calls = [["all_reduce", "gradients", 8, 8, 0.2 + late, 0.6, 1], ["all_reduce", "gradients", 4, 4, 0.5, 0.7, 1]]
     calls.append(["broadcast", "buffers", 2, 0, 0.8, 0.85, 0])
     step = {"kind": "step", "step": 1, "seconds": 1.0, "begin": 7.0, "first_collective": 0, "collectives": calls}
@@ -16,7 +19,7 @@ def rank(late: float) -> list[dict]:
     step["phases"].append(["other", 0.78])
     host = {"kind": "host", "memory_bytes": 1e8, "cpu_seconds": 1.0, "sent_bytes": 10}
     hosts = [host | {"time": 6.9}, host | {"time": 8.0, "cpu_seconds": 1.5, "sent_bytes": 40}]
-    return [{"kind": "start", "node": "n", "kernel": "k", "world_size": 2}, hosts[0], step, hosts[1]]
+    return record_of([START, hosts[0], step, hosts[1]])
 
 
 def test_lanes_spans_arrows_and_counters():
@@ -41,4 +44,4 @@ def test_overlapping_spans_would_be_caught():
 
 
 def test_a_run_without_steps_has_a_trace_without_spans():
-    assert trace([[{"kind": "start", "node": "n", "world_size": 1}]])["traceEvents"][0]["ph"] == "M"
+    assert trace([record_of([START])])["traceEvents"][0]["ph"] == "M"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.meter.ledger import HIDDEN, PARTS
+from gradsync.ledger.parts import HIDDEN, PARTS
 
 accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
@@ -69,8 +69,8 @@ def test_the_slow_rank_is_named_while_it_trains_and_after(run):
 
 def test_show_prints_the_ledger_and_trace_writes_a_file(run, cli):
     shown = cli("show", str(run[1]), "--ledger").stdout
-    assert "where the time of a step went" in shown
-    bar = next(line for line in shown.splitlines() if line.startswith(" rank 1 ") and "ff" in line)
+    assert "the ledger of a step, rank by rank" in shown
+    bar = next(line for line in shown.splitlines() if line.startswith("rank 1 ") and "ff" in line)
     assert bar.count("f") > 40
     done = cli("trace", str(run[1]), "-o", "here.json", "--until", "10")
     assert done.returncode == 0, done.stderr

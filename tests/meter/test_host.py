@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradsync.ledger.counted import cpu_percent, network, payload, without_core
 from gradsync.meter import host
-from gradsync.meter.figures import figures, rate
 from gradsync.meter.host import HostSampler, forget_peak, peak_memory
 from gradsync.meter.network import Counts
-from gradsync.record import RankLog, rank_rows
+from gradsync.record import RankLog, read_rank, read_rows, record_of
+from gradsync.record.summaries import ByteCounts, Network, Payload
 from made_up import start_row, step_row
 
 
@@ -39,28 +40,31 @@ def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
             log.write(**step_row(step, begin=0.0, first_collective=0, payload={}))
         late = step_row(3, begin=1e12, first_collective=0, payload={})
         log.write(**late)  # after the last sample: not in the count
-    rows = rank_rows(tmp_path, 1)[0]
-    assert [row["kind"] for row in rows] == ["start", "links", "host", "step", "step", "step", "host", "links"]
-    found = figures(rows)
-    assert found["network"] == {
-        "sent_bytes": 210,
-        "received_bytes": 210,
-        "steps": 2,
-        "source": "test",
-        "closed_form": {"sent_bytes": 200.0, "received_bytes": 200.0},
-        "overhead_percent": (210 / 200 - 1) * 100,
-    }
-    assert found["cpu_percent"] > 0
-    assert found["run_delay_percent"] >= 0
-    assert found["peak_memory_bytes"] >= 50e6
-    assert found["payload"] == {"sent_bytes": 0, "received_bytes": 0, "kinds": {}, "setup": {}}
+    assert kinds(tmp_path) == ["start", "links", "host", "step", "step", "step", "host", "links"]
+    record = read_rank(tmp_path / "rank-0.jsonl")
+    assert network(record) == Network(
+        sent_bytes=210,
+        received_bytes=210,
+        steps=2,
+        source="test",
+        closed_form=ByteCounts(sent_bytes=200.0, received_bytes=200.0),
+        overhead_percent=(210 / 200 - 1) * 100,
+    )
+    assert cpu_percent(record) > 0
+    assert without_core(record) >= 0
+    assert record.hosts[-1]["peak_memory_bytes"] >= 50e6
+    assert payload(record) == Payload(sent_bytes=0, received_bytes=0, kinds={}, setup={})
+
+
+def kinds(folder: Path) -> list[str]:
+    return [row["kind"] for row in read_rows(folder / "rank-0.jsonl")]
 
 
 def test_a_sample_that_fails_is_left_out_and_training_goes_on(tmp_path: Path):
     log = RankLog(tmp_path, 0)
     with HostSampler(log, Fixed(), torch.device("cpu")):
         log.write(**step_row())
-    assert [row["kind"] for row in rank_rows(tmp_path, 1)[0]] == ["links", "step", "links"]
+    assert kinds(tmp_path) == ["links", "step", "links"]
 
 
 def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
@@ -68,13 +72,13 @@ def test_it_samples_while_training_goes_on(tmp_path: Path, monkeypatch):
     log = RankLog(tmp_path, 0)
     sampler = HostSampler(log, None, torch.device("cpu"))
     with sampler:
-        while len(rank_rows(tmp_path, 1)[0]) < 5:
+        while len(kinds(tmp_path)) < 5:
             pass
-    rows = [row for row in rank_rows(tmp_path, 1)[0] if row["kind"] == "host"]
-    times = [row["time"] for row in rows]
+    record = read_rank(tmp_path / "rank-0.jsonl")
+    times = [row["time"] for row in record.hosts]
     assert times == sorted(times)
-    assert all(row["sent_bytes"] is None for row in rows)
-    assert figures(rows)["network"] is None
+    assert all(row["sent_bytes"] is None for row in record.hosts)
+    assert network(record) is None
 
 
 def test_a_node_with_half_a_core_lacks_nothing_while_it_runs_half_of_the_time():
@@ -86,8 +90,7 @@ def test_a_node_with_half_a_core_lacks_nothing_while_it_runs_half_of_the_time():
     def lacking(ran: float, waited: float, share: float | None = 0.5, others: float = 0.0) -> float | None:
         after = before | {"time": 10.0, "run_seconds": 1.0 + ran, "run_delay_seconds": 2.0 + waited}
         after |= {"cpu_seconds": 3.0 + ran + others}
-        rows = [start | {"core_share": share}, before | usage, after | usage]
-        return figures(rows)["run_delay_percent"]
+        return without_core(record_of([start | {"core_share": share}, before | usage, after | usage]))
 
     assert lacking(5.0, 5.0) == pytest.approx(0)  # it wanted all the time, and had its half
     assert lacking(2.0, 2.0) == pytest.approx(0)  # it waited for messages in between
@@ -95,14 +98,6 @@ def test_a_node_with_half_a_core_lacks_nothing_while_it_runs_half_of_the_time():
     assert lacking(3.0, 7.0, others=2.0) == pytest.approx(0)  # other threads of the process had the rest
     assert lacking(9.0, 1.0) == 0
     assert lacking(3.0, 7.0, share=None) == pytest.approx(70)
-
-
-def test_a_rate_is_growth_per_second_where_both_samples_have_the_count():
-    before, after = {"time": 1.0, "sent_bytes": 10}, {"time": 3.0, "sent_bytes": 40}
-    assert rate(before, after, "sent_bytes") == 15.0
-    assert rate(after, after, "sent_bytes") is None
-    assert rate(before | {"sent_bytes": None}, after, "sent_bytes") is None
-    assert rate(before, after | {"sent_bytes": None}, "sent_bytes") is None
 
 
 def test_the_peak_is_this_programs_and_not_its_parents():

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gradsync.meter.ledger import read_step
+from gradsync.ledger.stamps import read_step
 from gradsync.meter.recorder import Recorder, Stopwatch
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync.errors import InputError
-from gradsync.slurm_step import meeting_place, port, tasks_per_node
-from gradsync.world import World, choose_backend, choose_device, current, discover
+from gradsync.rank.slurm_step import meeting_place, port, tasks_per_node
+from gradsync.rank.world import World, choose_backend, choose_device, current, discover
 
 
 def test_a_process_nobody_launched_is_alone():
@@ -31,7 +31,7 @@ def test_mpiexec_of_either_kind_tells_rank_and_size():
 
 
 def test_half_an_environment_is_refused_with_what_is_missing():
-    with pytest.raises(InputError, match="WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE is not"):
+    with pytest.raises(InputError, match="RANK is set without WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE"):
         discover({"RANK": "0"})
 
 
@@ -68,7 +68,7 @@ def test_the_first_launcher_that_tells_everything_counts():
 
 
 def test_what_slurm_has_left_out_is_named():
-    with pytest.raises(InputError, match=r"SLURM_PROCID is set but SLURM_NTASKS is not: start the .* with slurm"):
+    with pytest.raises(InputError, match=r"SLURM_PROCID is set without SLURM_NTASKS: start the .* with slurm"):
         discover({name: value for name, value in SLURM.items() if name != "SLURM_NTASKS"})
     with pytest.raises(InputError, match="but Slurm's tasks per node are '2'"):
         discover(SLURM | {"SLURM_STEP_TASKS_PER_NODE": "2"})
@@ -102,7 +102,7 @@ def test_tasks_per_node_that_make_no_sense_are_refused(text: str):
 
 def test_all_tasks_meet_on_the_first_node(monkeypatch: pytest.MonkeyPatch):
     answers = {"hostnames": "node3\nnode4\n", "node": "NodeName=node3 NodeAddr=10.0.0.3 NodeHostName=c3"}
-    monkeypatch.setattr("gradsync.slurm_step.scontrol", lambda _, what, name: answers[what])
+    monkeypatch.setattr("gradsync.rank.slurm_step.scontrol", lambda _, what, name: answers[what])
     environment = SLURM | {"SLURM_STEP_NODELIST": "node[3-4]"}
     assert meeting_place(environment) == {"MASTER_ADDR": "10.0.0.3", "MASTER_PORT": str(port(7, 0))}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli import main
+from gradsync.cli.main import main
 from gradsync.config import RunConfig
 from gradsync.record import Run, rank_file, write_json
 from made_up import made_up
@@ -49,7 +49,7 @@ def not_utf8(run: Run) -> str:
 
 
 def a_list(run: Run) -> str:
-    write_json(run.folder / "summary.json", [run.summary])
+    write_json(run.folder / "summary.json", [run.summary.to_dict()])
     return "summary.json: it is"
 
 
@@ -76,7 +76,27 @@ def deep(run: Run) -> str:
     return "config.json: it is nested too deeply"
 
 
-DAMAGES = [not_utf8, a_list, a_folder, a_billion_workers, null_row_of_an_unfinished_run, deep]
+def cut_off(run: Run) -> str:
+    path = run.folder / "resolved.json"
+    path.write_bytes(path.read_bytes()[:100])
+    return "resolved.json: it is not JSON"
+
+
+def no_threads(run: Run) -> str:
+    write_json(run.folder / "resolved.json", run.resolved.to_dict() | {"threads": None})
+    return "resolved.json: --threads is None: it must be a whole number"
+
+
+DAMAGES = [
+    not_utf8,
+    a_list,
+    a_folder,
+    a_billion_workers,
+    null_row_of_an_unfinished_run,
+    deep,
+    cut_off,
+    no_threads,
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -89,7 +109,7 @@ def test_the_good_ones_are_shown_and_the_damaged_one_is_named(
         code, out, _ = call("show", *flags, folder)
         assert code == 0
         assert listed in out
-        assert " local " in out and " all-reduce " in out
+        assert "\nlocal " in out and "\nall-reduce " in out
     code, out, _ = call("show", "--json", folder)
     shown = json.loads(out)
     assert (code, [item["status"] for item in shown]) == (0, ["completed", "completed", "damaged"])
@@ -151,7 +171,8 @@ def test_escapes_in_a_record_do_not_reach_the_terminal(call: Call, tmp_path: Pat
     error = {"rank": 0, "type": "E", "message": f"m{ESCAPE}", "traceback": "", "log": [f"log{ESCAPE}"]}
     run = made_up(tmp_path / f"out{ESCAPE}", ALL_REDUCE, wire=0.01)
     assert run.summary
-    odd = run.summary | {"status": "failed", "error": error, "model": f"model{ESCAPE}", "strategy": f"mine{ESCAPE}"}
+    named = {"model": f"model{ESCAPE}", "strategy": f"mine{ESCAPE}"}
+    odd = run.summary.to_dict() | {"status": "failed", "error": error, **named}
     odd["cluster"] = {"run_delay_percent": {f"node{ESCAPE}": 50.0}}
     for rank in odd["ranks"]:
         rank["node"], rank["network"]["source"] = f"node{ESCAPE}", f"[/red]{ESCAPE}"

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from gradsync.errors import InputError
 from gradsync.record import (
     RankLog,
-    Run,
     create_folder,
     finite,
     rank_file,
-    rank_rows,
+    rank_records,
     read_rows,
     read_run,
     strict_json,
@@ -71,18 +70,11 @@ def test_a_folder_without_summary_is_unfinished_and_one_without_config_no_run(tm
     assert read_run(tmp_path).stopped_by is None
 
 
-@pytest.mark.parametrize(
-    ("error", "name"), [(None, None), ({"type": "ProcessDied"}, None), ({"signal": "SIGTERM"}, "SIGTERM")]
-)
-def test_a_run_knows_the_signal_that_stopped_it(error: dict | None, name: str | None):
-    assert Run(Path("x"), {}, {"error": error}).stopped_by == name
-
-
 def test_stamps_of_later_steps_can_be_left_out(tmp_path: Path):
     log = RankLog(tmp_path, 0)
     for step in (1, 2):
         measured = step_row(step, begin=0.0, first_collective=0, payload={})
         log.write(**measured, phases=[["data", 0.0]], collectives=[])
-    kept, thin = rank_rows(tmp_path, 1, stamps_until=1)[0]
+    kept, thin = rank_records(tmp_path, 1, stamps_until=1)[0].steps
     assert "phases" in kept
     assert thin == measured

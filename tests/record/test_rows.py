@@ -13,15 +13,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gradsync.config import RunConfig
-from gradsync.meter.trace import trace
-from gradsync.record import DamagedRecord, RankLog, Run, rank_files, read_rows, read_run, rows_so_far, write_json
-from gradsync.record.rows import TRAINING, decode, rows_until_damage
+from gradsync.ledger.summary import summarize
+from gradsync.ledger.trace import trace
+from gradsync.record import (
+    DamagedRecord,
+    RankLog,
+    RankRecord,
+    Run,
+    rank_files,
+    read_rank,
+    read_rows,
+    read_run,
+    record_of,
+    records_until_damage,
+    rows_so_far,
+    write_json,
+)
+from gradsync.record.checked import read_summary
+from gradsync.record.rows import TRAINING, decode
 from gradsync.record.shape import Wrong
-from gradsync.record.summaries import check_summary
-from gradsync.summary import summarize
-from made_up import made_up, rank_rows, start_row, step_row
+from gradsync.record.summaries import RunSummary
+from made_up import made_up, rank_rows, resolved, start_row, step_row
 
-CONFIG = RunConfig(model="logistic", strategy="all-reduce", workers=2, batch_size=8, steps=7, epochs=None).resolved()
+CONFIG = resolved(RunConfig(model="logistic", strategy="all-reduce", workers=2, batch_size=8, steps=7, epochs=None))
 RANKS = [rank_rows(CONFIG, rank, 7, 5, 0.1, 0.05, 0.5, 1.0, 8.0) for rank in range(2)]
 KINDS = [
     {"kind": "clock", "offset": 0.0, "bound": 1e-6, "time": 5.0},
@@ -81,8 +95,9 @@ def test_a_damaged_row_is_named_by_file_line_and_field(tmp_path: Path, content: 
 def test_the_rows_of_each_rank_until_the_damage(tmp_path: Path):
     (tmp_path / "rank-0.jsonl").write_bytes(line(step_row()) + b"null\n")
     (tmp_path / "rank-1.jsonl").write_bytes(line(step_row()) + line(step_row(2)))
-    everyone, damage = rows_until_damage(tmp_path, 3)
-    assert [len(rows) for rows in everyone] == [1, 2, 0]
+    everyone, damage = records_until_damage(tmp_path, 3)
+    assert [len(record.steps) for record in everyone] == [1, 2, 0]
+    assert [record.is_empty for record in everyone] == [False, False, True]
     assert damage and "rank-0.jsonl, line 2" in str(damage)
 
 
@@ -126,7 +141,7 @@ def changed(value: Any, where: tuple[Any, ...], new: Any, drop: bool) -> Any:
     return copy
 
 
-def or_wrong(call: Callable[[], dict[str, Any]]) -> dict[str, Any] | Wrong:
+def or_wrong(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Wrong as wrong:
@@ -153,7 +168,7 @@ def test_bytes_are_a_row_or_wrong(content: bytes):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_decoded_can_be_summed_up_drawn_and_read_back(data: st.DataObject):
     """Who reads rows relies on what was checked and on nothing else: not on their order, nor that all are there."""
-    ranks: list[list[dict[str, Any]]] = []
+    ranks: list[RankRecord] = []
     for rows in RANKS:
         mixed = (
             data.draw(st.lists(st.sampled_from([*rows, *KINDS]), max_size=15)) if data.draw(st.booleans()) else rows
@@ -168,9 +183,9 @@ def test_whatever_is_decoded_can_be_summed_up_drawn_and_read_back(data: st.DataO
                 kept.append(decode(line(row), TRAINING))
             except Wrong:
                 continue
-        ranks.append(kept)
+        ranks.append(record_of(kept))
     summary = summarize(CONFIG, ranks, None, 1.0)
-    check_summary(json.loads(json.dumps(summary)), of_probe=False)
+    assert read_summary(json.loads(json.dumps(summary.to_dict())), of_probe=False) == summary
     assert json.dumps(trace(ranks))
 
 
@@ -185,8 +200,8 @@ def test_a_summary_with_anything_anywhere_is_a_summary_or_wrong(run: Run, data: 
     summary = json.loads((run.folder / "summary.json").read_text())
     where = data.draw(st.sampled_from(places_in(summary)))
     odd = changed(summary, where, data.draw(ODD), data.draw(st.booleans()))
-    found = or_wrong(lambda: check_summary(odd, of_probe=False))
-    assert found["status"] in ("completed", "failed") if isinstance(found, dict) else str(found)
+    found = or_wrong(lambda: read_summary(odd, of_probe=False))
+    assert found.status in ("completed", "failed") if isinstance(found, RunSummary) else str(found)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +210,8 @@ def test_a_summary_with_anything_anywhere_is_a_summary_or_wrong(run: Run, data: 
         ("config.json", "{", "config.json: it is not JSON"),
         ("config.json", '{"model": 5}', "config.json: --model is 5"),
         ("config.json", '{"model": "x", "workers": 1000000000}', "config.json: --workers is 1000000000"),
+        ("resolved.json", "{", "resolved.json: it is not JSON"),
+        ("resolved.json", '{"model": "x"}', "resolved.json: .* is missing"),
         ("summary.json", "", "summary.json: it is not JSON"),
         ("summary.json", "[1]", "summary.json: it is .1., not a table"),
         ("summary.json", '{"schema": 3, "status": "completed"}', "summary.json: .* is missing"),
@@ -210,18 +227,41 @@ def test_a_damaged_file_is_named_with_its_field(run: Run, name: str, text: str, 
     ("changes", "reason"),
     [
         ({"status": "failed"}, "status is failed, which its error contradicts"),
-        ({"hidden_comm": None}, "ledger is of some ranks and not of others"),
+        ({"hidden_comm": None}, "are there for some ranks and not for others"),
         ({"seconds_per_step": None}, "no seconds_per_step"),
         ({"straggler": {"rank": 2, "late_steps": 1, "steps": 1, "seconds": 1.0, "cause": "data"}}, "straggler.rank"),
-        ({"staleness": {"histogram": {"x": 1}, "dropped": 0}}, "not by whole numbers"),
+        ({"staleness": {"histogram": {"x": 1}, "dropped": 0}}, "has a key that is not a whole number"),
         ({"cluster": {"bandwidth": "fast", "run_delay_percent": {}}}, "cluster: --bandwidth is 'fast'"),
+        ({"window": "some"}, "window: --window is 'some'"),
+        ({"window_first": 7}, "window_first and window_last are not a window"),
     ],
 )
 def test_what_no_run_leaves_behind_is_damage(run: Run, changes: dict[str, Any], reason: str):
     assert run.summary
-    write_json(run.folder / "summary.json", run.summary | changes)
+    write_json(run.folder / "summary.json", run.summary.to_dict() | changes)
     with pytest.raises(DamagedRecord, match=reason):
         read_run(run.folder)
+
+
+def test_a_summary_of_schema_3_was_of_steps_2_to_40(run: Run):
+    assert run.summary
+    new = ("window", "window_first", "window_last", "later")
+    old = {name: value for name, value in run.summary.to_dict().items() if name not in new}
+    write_json(run.folder / "summary.json", old | {"schema": 3})
+    found = read_run(run.folder).summary
+    assert isinstance(found, RunSummary)
+    assert (found.window, found.window_first, found.window_last, found.later) == ("2:40", 2, 6, None)
+
+
+def test_the_rows_of_a_rank_by_kind_in_their_order(tmp_path: Path):
+    (tmp_path / "rank-0.jsonl").write_bytes(b"".join(map(line, ROWS)))
+    record = read_rank(tmp_path / "rank-0.jsonl")
+    assert record.start == ROWS[0]
+    assert record.steps == [row for row in ROWS if row["kind"] == "step"]
+    assert record.hosts == [row for row in ROWS if row["kind"] == "host"]
+    assert [record.pushes, record.lost, record.goodbyes] == [[KINDS[3]], [KINDS[4]], [KINDS[5]]]
+    assert [record.end, record.error, record.round_trip] == [KINDS[6], KINDS[7], KINDS[2]]
+    assert record_of([]) == RankRecord() and RankRecord().is_empty
 
 
 def test_settings_that_are_new_or_not_known_do_not_matter(run: Run):

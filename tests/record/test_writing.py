@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.writing import is_own_file, whole_file, write_whole
+from gradsync.record.writing import is_own_file, whole_file, write_whole
 
 
 def test_a_file_appears_whole_and_replaces_the_one_before(tmp_path: Path):
@@ -89,7 +89,7 @@ def test_our_own_output_is_written_in_order_also_into_a_file(tmp_path: Path, red
     """As /dev/stdout is: a link to what this process has opened as its output."""
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     program = (
-        "import sys; from pathlib import Path; from gradsync.writing import write_whole; "
+        "import sys; from pathlib import Path; from gradsync.record.writing import write_whole; "
         "print('before'); write_whole(Path(sys.argv[1]), 'content\\n'); print('after')"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "stdout")]

@@ -6,26 +6,28 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from gradsync.strategies import STRATEGIES
 from own_loop import TOUCHES, clip, clipped_by_each, trained
 
-from gradsync.config import ONE_PROCESS, WITH_SERVERS
-from gradsync.strategies import STRATEGIES
-
-AGREEING = [name for name in STRATEGIES if name not in ("local", "none", *WITH_SERVERS, *ONE_PROCESS)]
+AGREEING = [
+    name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
+]
 OWN_BEFORE_STEP = [name for name in AGREEING if name not in ("bucketed", "ddp")]
 NOTHING = TOUCHES["not at all"]
 WORKERS = 2
 
-Found = dict[str, "list[float] | str"]
+Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def found() -> Found:
     """One start for all: every strategy in every way, as both ranks found it."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORKERS)]
-    command += [str(Path(__file__).parent / "own_loop.py"), *AGREEING]
+    command += [str(Path(__file__).parent.parent / "support" / "own_loop.py"), *AGREEING]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     decoder, text, ranks = json.JSONDecoder(), done.stdout.strip(), []
@@ -67,13 +69,24 @@ def test_before_the_step_the_gradients_of_the_others_are_each_workers_own(found:
 
 @pytest.mark.parametrize("touch", ["clipped", "read"])
 def test_bucketed_refuses_to_have_its_gradients_touched_before_the_step(found: Found, touch: str):
-    assert "on their way" in found[f"bucketed {touch}"]
+    assert "in flight" in found[f"bucketed {touch}"]
     assert "sync.step()" in found[f"bucketed {touch}"]
     assert "register_step_pre_hook" in found[f"bucketed {touch}"]
 
 
 def test_bucketed_says_that_its_gradients_were_cleared(found: Found):
     assert "0.weight was cleared (zero_grad) between backward and sync.step()" in found["bucketed cleared"]
+
+
+@pytest.mark.parametrize("strategy", AGREEING)
+def test_attached_again_it_is_as_attached_afresh_and_detached_as_if_it_had_never_been(found: Found, strategy: str):
+    turns = found[f"{strategy} attached again"]
+    assert turns["first"][0] > 0
+    assert turns["calls while bare"] == 0
+    assert turns["bare"], "the bare model trains as one that was never attached"
+    for turn in ("again", "by another"):
+        assert turns[turn] == turns[f"{turn}, fresh"] == turns["first"]
+        assert turns[f"{turn}, same"]
 
 
 def test_a_run_with_ddp_prints_no_warning(train):

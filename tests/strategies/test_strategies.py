@@ -1,6 +1,8 @@
-"""Strategies without processes: options, the world of one, what is refused."""
+"""Strategies without processes: what they declare, the world of one, what is refused."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +11,9 @@ from torch import nn
 
 import gradsync
 from gradsync.comm import TorchComm, flat
+from gradsync.config.facts import Facts
 from gradsync.errors import InputError
-from gradsync.strategies import STRATEGIES, option_types, parse_options
+from gradsync.strategies import STRATEGIES, ServerStrategy, Strategy, facts_of, find_strategy
 
 
 @pytest.fixture
@@ -45,29 +48,9 @@ def test_one_process_makes_no_collective_call(strategy: str, buffers: str):
     assert not sync.replicas_differ
 
 
-def test_options_come_from_the_constructor_and_are_read_by_type():
-    assert option_types("ddp") == {"bucket-mb": float}
-    assert parse_options("ddp", {"bucket-mb": "5"}) == {"bucket_mb": 5.0}
-    assert parse_options("ddp", {"bucket_mb": 5}) == {"bucket_mb": 5.0}
-
-
-@pytest.mark.parametrize(
-    ("strategy", "options", "message"),
-    [
-        ("ddp", {"bucket": "5"}, r"unknown option of ddp 'bucket'\. Did you mean bucket-mb\?"),
-        ("local", {"bucket-mb": "5"}, "There are none"),
-        ("ddp", {"bucket-mb": "big"}, "bucket-mb is big: it must be a number"),
-        ("ddp", {"bucket-mb": True}, "must be a number"),
-    ],
-)
-def test_wrong_options_are_refused(strategy: str, options: dict, message: str):
-    with pytest.raises(InputError, match=message):
-        parse_options(strategy, options)
-
-
 def test_unknown_strategy_shows_the_nearest():
     with pytest.raises(InputError, match="Did you mean all-reduce"):
-        parse_options("allreduce", {})
+        find_strategy("allreduce")
 
 
 def test_an_unused_parameter_is_refused_by_name_instead_of_hanging():
@@ -78,9 +61,84 @@ def test_an_unused_parameter_is_refused_by_name_instead_of_hanging():
         sync.step()
 
 
-def test_strategies_without_servers_say_so():
-    with pytest.raises(TypeError, match="no server ranks"):
-        STRATEGIES["ddp"](TorchComm()).serve()
+def test_the_classes_declare_what_they_are():
+    def with_fact(fact: str) -> set[str]:
+        return {name for name in STRATEGIES if getattr(facts_of(name, workers=2), fact)}
+
+    assert with_fact("has_servers") == with_fact("asynchronous") | {"ps-sync"} == {"ps-sync", "ps-async"}
+    assert with_fact("in_one_process") == {"local", "data-parallel"}
+    assert set(STRATEGIES) - with_fact("exact") == {"ps-async"}
+    assert {name for name, kind in STRATEGIES.items() if issubclass(kind, ServerStrategy)} == with_fact("has_servers")
+    assert facts_of("ps-async", workers=1).exact, "alone, no gradient is stale"
+    assert facts_of("ddp").option_names == ("bucket-mb",)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "spare"),
+    [
+        ("all-reduce", {}, 0),
+        ("ps-sync", {}, 0),
+        ("ps-sync", {"aggregate": "3"}, 1),
+        ("ps-sync", {"aggregate": "9"}, 0),
+        ("ps-async", {}, 3),
+    ],
+)
+def test_how_many_of_four_workers_a_run_can_lose(name: str, options: dict, spare: int):
+    assert facts_of(name, options, workers=4).spare_workers == spare
+
+
+def test_facts_of_a_strategy_of_the_users(tmp_path: Path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import gradsync\nfrom gradsync.strategies.server.ps_async import PsAsync\n"
+        "class Rough(gradsync.Strategy):\n    exact = False\n"
+        "    def __init__(self, comm, *, buffers=None, top_k: float = 0.1): super().__init__(comm, buffers=buffers)\n"
+        "class Served(PsAsync): pass\n"
+    )
+    assert facts_of(f"{file}:Rough", workers=1) == Facts(exact=False, option_names=("top-k",))
+    served = facts_of(f"{file}:Served", {"max-staleness": "2"}, workers=3)
+    assert (served.has_servers, served.asynchronous, served.spare_workers) == (True, True, 2)
+    file.write_text("import gradsync\nclass Odd(gradsync.Strategy):\n    has_servers = True\n")
+    with pytest.raises(InputError, match=r"Odd declares servers: it must be a subclass of .*ServerStrategy"):
+        facts_of(f"{file}:Odd")
+
+
+def test_only_strategies_with_servers_have_what_servers_need():
+    for member in ("roles", "is_worker", "finished", "begin", "finish", "serve", "step_facts", "spare_workers"):
+        assert not hasattr(STRATEGIES["ddp"](TorchComm()), member)
+        assert hasattr(STRATEGIES["ps-sync"](TorchComm()), member)
+    with pytest.raises(TypeError, match="abstract"):
+        ServerStrategy(TorchComm())  # type: ignore[abstract]
+
+
+def test_the_contract_is_small_and_written_down():
+    """docs/strategies.md has a row for each."""
+    rows = (Path(__file__).parents[2] / "docs" / "strategies.md").read_text()
+    members = {name for name in vars(Strategy) if not name.startswith("_")}
+    assert len(members) <= 18
+    assert not {name for name in members if f"`{name}" not in rows}
+
+
+def test_a_state_is_refused_by_a_strategy_that_keeps_none():
+    sync = STRATEGIES["all-reduce"](TorchComm())
+    sync.load_state_dict(sync.state_dict())
+    with pytest.raises(InputError, match="AllReduce keeps no state between steps, but was given residual"):
+        sync.load_state_dict({"residual": 1})
+
+
+class Wrapping(Strategy):
+    """Returns what is to be called, and tells nobody else."""
+
+    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> nn.Module:
+        return nn.Sequential(super().attach(model, optimizer), nn.Flatten(0))
+
+
+def test_what_attach_returns_is_what_is_called():
+    model = nn.Linear(2, 3)
+    sync = gradsync.attach(model, torch.optim.SGD(model.parameters(), 0.1), Wrapping)
+    assert sync(torch.ones(4, 2)).shape == (12,)
+    sync.detach()
+    assert sync(torch.ones(4, 2)).shape == (4, 3)
 
 
 def test_flat_is_a_view_of_the_memory_whatever_the_strides():

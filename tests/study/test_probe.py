@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import csv
 import json
 from pathlib import Path
 
@@ -10,22 +10,25 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from gradsync.arguments import parse
-from gradsync.check import check_probe
-from gradsync.cli import dispatch
+from gradsync.cli.arguments import parse
+from gradsync.cli.check import check_probe
+from gradsync.cli.main import dispatch
 from gradsync.comm import Comm
-from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes
+from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes, resolve_probe
 from gradsync.errors import InputError
+from gradsync.exhibit.form import Table
+from gradsync.exhibit.probe import probe_line, size_text
+from gradsync.figures.bandwidth import fits, point, points
+from gradsync.figures.fit import fit
+from gradsync.figures.value import Spread
 from gradsync.launch.outcome import Outcome
+from gradsync.ledger.cost import link_share
 from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
-from gradsync.record import Run, write_json
-from gradsync.report.collect import find
-from gradsync.report.probe import probe_line, probe_tables, size_text
-from gradsync.study.bandwidth import Point, bus_factor, fits, point, points
-from gradsync.study.fit import fit
-from gradsync.study.probe import reason, summarize, write_csv
+from gradsync.record import ProbeRun, RankRecord, read_run, write_json, write_settings
+from gradsync.study.making.carry_out import Kept, prepare
+from gradsync.study.making.found import find
+from gradsync.study.probe import ProbeStudy, points_of, reason, summarize, write_csv
 
 POSITIVE = st.floats(1e-7, 1e3)
 SIZES = st.lists(st.integers(1, 10**9), min_size=2, max_size=9, unique=True)
@@ -59,7 +62,7 @@ def test_bad_settings_are_refused_with_a_sentence(settings: dict[str, object], s
 
 def test_one_worker_is_refused():
     with pytest.raises(InputError, match="one worker has nobody to send to: give --workers 2 or more"):
-        ProbeConfig(workers=1).runs()
+        resolve_probe(ProbeConfig(workers=1))
 
 
 @pytest.mark.parametrize(
@@ -89,10 +92,10 @@ def test_mpi_needs_mpi4py(monkeypatch: pytest.MonkeyPatch):
 
 def test_there_is_a_start_for_each_transport_with_the_placement_asked():
     config = ProbeConfig(workers=6, transport=("gloo", "mpi", "gloo"), nodes=3, bandwidth="1gbit")
-    found = [run.resolved() for run in config.runs()]
+    found = resolve_probe(config)
     assert [(run.transport, run.launcher) for run in found] == [("gloo", "local"), ("mpi", "mpi")]
     assert {(run.processes, run.nodes, run.workers_per_node, run.bandwidth) for run in found} == {(6, 3, 2, "1gbit")}
-    assert ProbeConfig(nodes=4).runs()[0].resolved().workers == 4
+    assert resolve_probe(ProbeConfig(nodes=4))[0].workers == 4
 
 
 def test_lists_on_the_command_line_may_have_commas():
@@ -156,7 +159,7 @@ def test_with_one_process_a_reduce_scatter_and_an_all_gather_are_copies():
 
 
 def test_the_factors_are_those_of_nccl_tests():
-    assert {name: bus_factor(name, 4) for name in OPERATIONS} == {
+    assert {name: link_share(name, 4) for name in OPERATIONS} == {
         "broadcast": 1,
         "reduce": 1,
         "gather": 0.75,
@@ -173,8 +176,8 @@ def row(operation: str, size: int, *seconds: float) -> dict[str, object]:
 
 def test_a_time_is_the_mean_over_iterations_of_the_slowest_rank():
     ranks = [
-        [{"kind": "start"}, row("all-reduce", 1000, 1.0, 4.0), row("gather", 1000, 1.0)],
-        [{"kind": "start"}, row("all-reduce", 1000, 2.0, 3.0)],
+        RankRecord().add([row("all-reduce", 1000, 1.0, 4.0), row("gather", 1000, 1.0)]),
+        RankRecord().add([row("all-reduce", 1000, 2.0, 3.0)]),
     ]
     (found,) = points("gloo", ranks)  # the second rank never got as far as the gather
     assert (found.seconds, found.median_seconds, found.iterations) == (3.0, 3.0, 2)
@@ -218,59 +221,76 @@ def test_a_fit_needs_two_sizes():
     assert fits([point("gloo", "gather", 4, 1000, 1000, [1.0])]) == []
 
 
-# The record and the tables
+# The study and its record
 
 
-def some_points(workers: int = 4) -> list[Point]:
-    return [
-        point(transport, operation, workers, size, size, [(1e-4 + size / 1e9) * (1 + share) for share in (0, 0.1)])
-        for transport in ("gloo", "mpi")
-        for operation in OPERATIONS
-        for size in ProbeConfig().bytes_asked
+def ranks_of(*seconds: float) -> list[RankRecord]:
+    """Two ranks that have timed two sizes of an all-reduce."""
+    rows = [
+        {"kind": "start", "node": "a", "device": "cpu", "backend": "gloo"},
+        row("all-reduce", 1000, *seconds),
+        row("all-reduce", 64000, *(2 * each for each in seconds)),
     ]
+    return [RankRecord().add(rows) for _ in range(2)]  # type: ignore[arg-type] # of a start, what is needed here
 
 
-def measured(error: dict[str, object] | None = None) -> dict[str, object]:
-    facts = {"world_size": 4, "nodes": 1, "device": "cpu", "threads": 1, "cluster": None, "points": some_points()}
-    gloo, mpi = {"transport": "gloo", "error": error}, {"transport": "mpi", "error": None, "points": []}
-    return summarize([facts | gloo, facts | mpi], total_seconds=1.0)
+def made(folder: Path, asked: ProbeConfig, *seconds: float, outcome: Outcome | None = None) -> ProbeRun:
+    """A benchmark as it is left behind."""
+    folder.mkdir(parents=True)
+    (ready,) = resolve_probe(asked)
+    write_settings(folder, ready)
+    write_json(folder / "probe.json", asked.to_dict())
+    summary = summarize(ready, ranks_of(*seconds), outcome or Outcome(), folder, 1.0)
+    write_json(folder / "summary.json", summary.to_dict())
+    found = read_run(folder)
+    assert isinstance(found, ProbeRun)
+    return found
 
 
-def shown(*tables: object, width: int = 80) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    for table in tables:
-        console.print(table)
-    return console.file.getvalue()  # type: ignore[attr-defined]
+def test_a_study_is_a_run_for_each_transport_and_repeat():
+    study = ProbeStudy(workers=3, transport=("gloo", "mpi"), repeat=2)
+    assert [asked.transport for asked in study.repeated(study.plan())] == [("gloo",), ("mpi",)] * 2
+    assert all(type(asked) is ProbeConfig for asked in study.plan())
+    assert "folder" not in study.plan()[0].to_dict()
 
 
-def test_the_tables_are_80_columns_wide_and_cut_nothing():
-    narrow = shown(*probe_tables(measured()))
-    assert max(map(len, narrow.splitlines())) <= 80
-    assert "…" not in narrow
-    words = {word for word in shown(*probe_tables(measured()), width=200).split() if "─" not in word}
-    assert words <= set(narrow.split())
-    for name in ("gloo, 4 workers on 1 node: time, ms", "mpi, 4 workers", "reduce-scatter", "64 MB", "β, Gbit/s"):
-        assert name in narrow
-
-
-def test_the_summary_has_every_point_and_fit_and_says_what_failed():
-    whole = measured()
-    assert (whole["status"], len(whole["points"]), len(whole["fits"])) == ("completed", 2 * 7 * 9, 2 * 7)
-    assert {(item["transport"], item["operation"]) for item in whole["fits"]} == {
-        (transport, name) for transport in ("gloo", "mpi") for name in OPERATIONS
-    }
-    json.dumps(whole, allow_nan=False)
-    failed = measured({"rank": 1, "type": "WrongNumbers", "message": "x"})
-    assert (failed["status"], failed["error"]["transport"]) == ("failed", "gloo")
+def test_the_summary_has_the_points_and_fits_of_one_transport(tmp_path: Path):
+    run = made(tmp_path / "run", ProbeConfig(workers=2, sizes=("1KB", "64KB")), 1e-3, 3e-3)
+    assert run.summary and run.status == "completed"
+    assert (run.summary.transports, run.summary.world_size, run.summary.nodes) == (["gloo"], 2, 1)
+    assert [(item.size, item.seconds) for item in run.summary.points] == [(1000, 2e-3), (64000, 4e-3)]
+    (fitted,) = run.summary.fits
+    assert fitted.beta_bytes_per_second == pytest.approx(63000 / 2e-3)
+    assert json.loads((run.folder / "summary.json").read_text())["kind"] == "probe"
 
 
 def test_an_interruption_tells_how_far_it_was(tmp_path: Path):
-    error = reason(Outcome(signal="SIGINT"), [[], []], tmp_path, 5)
-    assert error and error["message"] == "stopped by SIGINT after 5 points"
-    assert reason(Outcome(), [[], []], tmp_path, 5) is None
+    run = made(tmp_path / "run", ProbeConfig(workers=2), 1e-3, outcome=Outcome(signal="SIGINT"))
+    assert run.status == "failed" and run.stopped_by == "SIGINT"
+    assert run.error and run.error.message == "stopped by SIGINT after 2 points"
+    assert reason(Outcome(), [RankRecord(), RankRecord()], tmp_path, 5) is None
 
 
-def test_a_benchmark_among_runs_is_a_line_and_its_parts_belong_to_it(tmp_path: Path):
+def test_repeats_that_ask_for_the_same_are_told_apart_and_what_is_missing_is_made(tmp_path: Path):
+    study = ProbeStudy(workers=2, repeat=3)
+    plan = study.repeated(study.plan())
+    prepare(tmp_path, study, "gradsync probe", plan)
+    for number in range(2):
+        made(tmp_path / "runs" / f"{number}", plan[number], 1e-3 * (1 + number), 1e-3 * (1 + number))
+    asked = [item.to_dict() for item in plan]
+    matched = Kept(tmp_path).matched(asked)
+    assert [run.folder.name if run else None for run in matched] == ["0", "1", None]
+    (found,) = find([tmp_path]).studies
+    (section,) = found.study.sections(found.runs)
+    table = section.exhibits[0]
+    assert isinstance(table, Table)
+    shown = table.rows[0][1]
+    assert isinstance(shown, Spread) and shown.mean == pytest.approx(1.5)  # ms
+    assert shown.deviation == pytest.approx(0.5**0.5)
+
+
+def test_a_benchmark_of_an_earlier_version_is_one_and_its_transports_belong_to_it(tmp_path: Path):
+    """It had several transports in one summary, and a folder for each inside."""
     probe = tmp_path / "runs" / "1-probe"
     for folder in (probe, probe / "gloo"):
         folder.mkdir(parents=True)
@@ -278,11 +298,16 @@ def test_a_benchmark_among_runs_is_a_line_and_its_parts_belong_to_it(tmp_path: P
     write_json(probe / "gloo" / "config.json", {})
     for place in (tmp_path / "runs", probe, probe / "gloo"):
         assert [run.folder for run in find([place]).probes] == [probe]
-    assert probe_line(Run(probe, {}, None)).endswith("a collective benchmark, unfinished.")
-    assert "4 workers over gloo, mpi, completed: gradsync show" in probe_line(Run(probe, {}, measured()))
+    assert probe_line(ProbeRun(probe, ProbeConfig(), None)).endswith("a collective benchmark, unfinished.")
 
 
-def test_sizes_and_files():
+def test_sizes_and_files(tmp_path: Path):
     assert [size_text(count) for count in (16, 1000, 1_500_000, 4 * 10**9)] == ["16 B", "1 KB", "1.5 MB", "4 GB"]
+    run = made(tmp_path / "run", ProbeConfig(workers=2), 1e-3)
+    write_csv(tmp_path / "probe.csv", points_of([run]))
+    with open(tmp_path / "probe.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert run.summary
+    assert [float(item["bus_bandwidth"]) for item in rows] == [item.bus_bandwidth for item in run.summary.points]
     with pytest.raises(InputError, match="cannot write"):
         write_csv(Path("no-such-folder") / "probe.csv", [])

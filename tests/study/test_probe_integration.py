@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.arguments import parse
-from gradsync.cli import dispatch
+from gradsync.cli.arguments import parse
+from gradsync.cli.main import dispatch
 from gradsync.config.probe import OPERATIONS
 from gradsync.record import rank_files, read_rows
 
@@ -25,28 +25,31 @@ def test_every_operation_over_gloo_and_mpi(cli, tmp_path: Path, capsys: pytest.C
     )
     assert done.returncode == 0, done.stderr
     assert "mpi: all-gather, 14 of 14 points done" in done.stderr
-    summary = json.loads(done.stdout)
-    assert (summary["status"], summary["world_size"], summary["nodes"]) == ("completed", 3, 1)
-    assert summary["transports"] == ["gloo", "mpi"]
-    assert [(item["transport"], item["operation"], item["bytes"]) for item in summary["points"]] == [
+    shown = json.loads(done.stdout)
+    assert (shown["study"], shown["folder"]) == ("probe", "studies/probe")
+    assert [(run["status"], run["world_size"], run["transports"]) for run in shown["runs"]] == [
+        ("completed", 3, ["gloo"]),
+        ("completed", 3, ["mpi"]),
+    ]
+    points = [point for run in shown["runs"] for point in run["points"]]
+    assert [(item["transport"], item["operation"], item["bytes"]) for item in points] == [
         (transport, operation, count)
         for transport in ("gloo", "mpi")
         for operation in OPERATIONS
         for count in (96, 999_996)  # as many numbers of four bytes for each of three
     ]
-    assert all(3 <= item["iterations"] <= 4 and item["spread_seconds"] > 0 for item in summary["points"])
-    assert len(summary["fits"]) == 2 * len(OPERATIONS)
-    assert all(item["alpha_seconds"] >= 0 and item["sizes"] == 2 for item in summary["fits"])
-
-    folder = tmp_path / summary["folder"]
-    assert json.loads((folder / "summary.json").read_text())["points"] == summary["points"]
-    assert (folder / "probe.csv").read_text() == (tmp_path / "beside.csv").read_text()
-    with open(folder / "probe.csv", newline="") as file:
+    assert all(3 <= item["iterations"] <= 4 and item["spread_seconds"] > 0 for item in points)
+    assert all(len(run["fits"]) == len(OPERATIONS) for run in shown["runs"])
+    with open(tmp_path / "beside.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["bus_bandwidth"]) for row in rows] == [item["bus_bandwidth"] for item in summary["points"]]
+    assert [float(row["bus_bandwidth"]) for row in rows] == [item["bus_bandwidth"] for item in points]
+    for run in shown["runs"]:
+        files = {path.name for path in (tmp_path / run["folder"]).iterdir()}
+        assert {"config.json", "resolved.json", "probe.json", "rank-2.jsonl", "summary.json"} <= files
+    assert (tmp_path / "studies/probe/report.html").exists() and list((tmp_path / "studies/probe/tables").iterdir())
 
-    assert dispatch(parse(["show", str(folder)])) == 0
-    assert "mpi, 3 workers on 1 node: time, ms" in capsys.readouterr().out
+    assert dispatch(parse(["show", str(tmp_path / "studies/probe")])) == 0
+    assert "mpi: time of a collective" in capsys.readouterr().out
 
 
 def test_an_interrupted_benchmark_keeps_what_it_has(tmp_path: Path):
@@ -70,13 +73,13 @@ def test_an_interrupted_benchmark_keeps_what_it_has(tmp_path: Path):
         process.kill()
         process.wait(timeout=10)
     assert process.returncode == 130
-    assert "stopped by SIGINT after 0 points" in errors
-    (folder,) = (tmp_path / "runs").iterdir()
+    assert "0 of 1 run are finished; the same command resumes" in errors
+    (folder,) = (tmp_path / "studies/probe/runs").iterdir()
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["status"], summary["error"]["signal"], summary["fits"]) == ("failed", "SIGINT", [])
     assert not any(Path(f"/proc/{row['pid']}").exists() for row in started(tmp_path))
 
 
 def started(place: Path) -> list[dict[str, int]]:
-    found = [path for folder in place.glob("runs/*/auto") for path in rank_files(folder).values()]
+    found = [path for folder in place.glob("studies/probe/runs/*") for path in rank_files(folder).values()]
     return [row for path in found for row in read_rows(path) if row["kind"] == "start"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.config import RunConfig
+from gradsync.cli.check import suit
 from gradsync.errors import InputError
-from gradsync.exhibit import Chart, Section, Spread, Table, Value
+from gradsync.exhibit.form import Chart, Section, Table
+from gradsync.figures.consistency import flags
+from gradsync.figures.fit_scaling import amdahl, gustafson
+from gradsync.figures.value import Spread, Value
 from gradsync.record import Run
-from gradsync.study import STUDIES, Batch, Communication, LargeBatch, Pareto, Scaling, Sweep, SyncAsync
-from gradsync.study.consistency import flags
-from gradsync.study.fit_scaling import amdahl, gustafson
-from gradsync.study.pareto import frontier
-from gradsync.study.settings import with_known_options
-from made_up import made_up
+from gradsync.study import (
+    KINDS,
+    STUDIES,
+    BatchStudy,
+    Communication,
+    LargeBatch,
+    Pareto,
+    Reproduction,
+    Scaling,
+    Sweep,
+    SyncAsync,
+    study_of,
+)
+from gradsync.study.making.base import Study
+from gradsync.study.pareto import UNEQUAL, frontier
+from made_up import made_up, resolved
 
 
 def tables(sections: Sequence[Section]) -> list[Table]:
@@ -37,25 +51,25 @@ def column(table: Table, name: str) -> list[Value]:
 
 @pytest.mark.parametrize("kind", STUDIES.values(), ids=STUDIES)
 def test_every_study_has_a_default_plan_whose_runs_go_together(kind: type):
-    plan = kind().plan()
+    plan = suit(kind().plan())
     assert plan
     for config in plan:
-        config.resolved()
+        resolved(config)
     assert len({str(config) for config in plan}) == len(plan)
 
 
 def test_batches_grow_by_four_until_the_training_set_ends():
-    assert [config.batch_size for config in Batch(data="cifar10").plan()] == [32, 128, 512, 2048, 8192, 32768]
-    assert [config.batch_size for config in Batch(train_samples=600).plan()] == [32, 128, 512]
-    assert {config.epochs for config in Batch().plan()} == {2}
-    assert {(config.epochs, config.steps) for config in Batch(steps=5).plan()} == {(None, 5)}
+    assert [config.batch_size for config in BatchStudy(data="cifar10").plan()] == [32, 128, 512, 2048, 8192, 32768]
+    assert [config.batch_size for config in BatchStudy(train_samples=600).plan()] == [32, 128, 512]
+    assert {config.epochs for config in BatchStudy().plan()} == {2}
+    assert {(config.epochs, config.steps) for config in BatchStudy(steps=5).plan()} == {(None, 5)}
 
 
 OUT_OF_MEMORY = {"rank": 0, "type": "ProcessDied", "message": "", "traceback": "", "log": [], "out_of_memory": True}
 
 
 def test_what_does_not_fit_is_the_limit_and_nothing_larger_is_tried(tmp_path: Path):
-    study = Batch(model="logistic", batch_sizes=(32, 128, 512))
+    study = BatchStudy(model="logistic", batch_sizes=(32, 128, 512))
     small, middle, large = study.plan()
     runs = [made_up(tmp_path, small, compute=0.1), made_up(tmp_path, middle, error=OUT_OF_MEMORY)]
     assert not study.is_needless(middle, runs[:1])
@@ -63,22 +77,22 @@ def test_what_does_not_fit_is_the_limit_and_nothing_larger_is_tried(tmp_path: Pa
     sections = study.sections(runs)
     assert column(tables(sections)[0], "remark") == ["", "out of memory"]
     assert column(tables(sections)[0], "epoch") == [pytest.approx(1.001), None]
-    assert "Memory ends below batches of 128" in sections[0].sentences[-1]
+    assert "Batches of 128 did not fit into memory" in sections[0].sentences[-1]
 
 
 def test_an_epoch_without_data_is_the_second_one_without_its_data_phases(tmp_path: Path):
-    study = Batch(model="logistic", batch_sizes=(32, 64))
+    study = BatchStudy(model="logistic", batch_sizes=(32, 64))
     runs = [
         made_up(tmp_path, config, compute=seconds) for config, seconds in zip(study.plan(), (0.2, 0.1), strict=True)
     ]
     table = tables(study.sections(runs))[0]
-    assert column(table, "without data loading") == [pytest.approx(2.0), pytest.approx(1.0)]
+    assert column(table, "epoch without data loading") == [pytest.approx(2.0), pytest.approx(1.0)]
     assert column(table, "epoch") == [pytest.approx(2.001), pytest.approx(1.001)]
     assert "2.00× as fast" in study.sections(runs)[0].sentences[0]
 
 
 def test_repeats_become_mean_and_spread(tmp_path: Path):
-    study = Batch(model="logistic", batch_sizes=(32,), repeat=3)
+    study = BatchStudy(model="logistic", batch_sizes=(32,), repeat=3)
     plan = study.repeated(study.plan())
     assert [config.seed for config in plan] == [0, 1, 2]
     runs = [made_up(tmp_path, config, compute=seconds) for config, seconds in zip(plan, (0.1, 0.2, 0.3), strict=True)]
@@ -105,10 +119,9 @@ def scaled(tmp_path: Path, study: Scaling) -> list[Section]:
     """A step takes 0.1 s plus what the share of 32 samples takes, and 0.1 s of messages for more than one worker."""
     runs = []
     for config in study.plan():
-        resolved = config.resolved()
-        assert resolved.batch_size and resolved.workers
-        share = resolved.batch_size / resolved.workers
-        runs.append(made_up(tmp_path, config, compute=share / 32, wire=0.1 if resolved.workers > 1 else 0.0))
+        came_to = resolved(config)
+        share = came_to.batch_size / came_to.workers
+        runs.append(made_up(tmp_path, config, compute=share / 32, wire=0.1 if came_to.workers > 1 else 0.0))
     return study.sections(runs)
 
 
@@ -121,7 +134,7 @@ def test_strong_and_weak_scaling(tmp_path: Path):
         *(pytest.approx(4.0001 / (4 / n + 0.1001)) for n in (2, 4)),
     ]
     assert column(tables([weak])[0], "speed-up") == [1.0, *(pytest.approx(n * 1.0001 / 1.1001) for n in (2, 4))]
-    assert column(tables([weak])[0], "communication") == [0.0, pytest.approx(0.1), pytest.approx(0.1)]
+    assert column(tables([weak])[0], "communication") == [0.0, pytest.approx(100), pytest.approx(100)]  # ms
     series = {row["series"] for row in charts([strong])[0].rows}
     assert series == {"ddp", "ideal", "Amdahl (ddp)"}
     assert any("Gustafson" in sentence for sentence in weak.sentences)
@@ -131,12 +144,12 @@ def test_a_study_that_went_on_elsewhere_has_no_speed_up_against_the_first_place(
     study = Scaling(model="logistic", workers=(1, 2), batch_size=64, steps=5, modes=("strong",))
     here, elsewhere = (made_up(tmp_path, config) for config in study.plan())
     assert elsewhere.summary
-    elsewhere.summary["host"] = {"processor": "another", "cores": 64, "device": None}
-    assert column(tables(study.sections([here, elsewhere]))[0], "speed-up") == [1.0, None]
+    elsewhere.summary.host = {"processor": "another", "cores": 64, "device": None}
+    assert column(tables(study.sections([here, elsewhere]))[0], "speed-up") == [None, None]
     shared = Communication(model="logistic", workers=(2,), batch_sizes=(32,), steps=5)
     alone, two = (made_up(tmp_path, config, wire=0.01) for config in shared.plan())
     assert column(tables(shared.sections([alone, two]))[0], "compute by subtraction") != [None]
-    two.summary["host"] = elsewhere.summary["host"]  # type: ignore[index]
+    two.summary.host = elsewhere.summary.host  # type: ignore[index]
     assert column(tables(shared.sections([alone, two]))[0], "compute by subtraction") == [None]
 
 
@@ -173,8 +186,8 @@ def test_figures_that_cannot_be_are_flagged():
     assert flags("all-reduce", 100.0, 101.0, 4.0, 50.0, 5.0) == []
     assert "+50% off the formula" in flags("ring", 100.0, 150.0, 4.0, None, 5.0)[0]
     assert flags("gather-scatter", 100.0, 150.0, 4.0, None, 5.0) == []  # moves what it moves
-    assert "by ledger more bytes than link × time" in flags("ddp", 100.0, 100.0, 1.0, 50.0, 5.0)[0]
-    assert "by subtraction more bytes than link × time" in flags("ddp", 100.0, 100.0, 4.0, 50.0, 1.0)[0]
+    assert "impossible by the ledger: more bytes" in flags("ddp", 100.0, 100.0, 1.0, 50.0, 5.0)[0]
+    assert "impossible by subtraction: more bytes" in flags("ddp", 100.0, 100.0, 4.0, 50.0, 1.0)[0]
     assert "no time is left" in flags("ddp", 100.0, 100.0, 4.0, None, -1.0)[0]
     assert flags("ddp", 100.0, 100.0, 4.0, 50.0, None) == []  # nobody to subtract
 
@@ -194,7 +207,7 @@ def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
     runs = [made_up(tmp_path, config, accuracy=share) for config, share in zip(plan, reached, strict=True)]
     section = study.sections(runs)[0]
     assert column(tables([section])[0], "remedy") == ["none", "none", "scaling", "lars"]
-    assert column(tables([section])[0], "test accuracy") == list(reached)
+    assert column(tables([section])[0], "accuracy") == list(reached)
     assert "+25.0 points" in section.sentences[1]
 
 
@@ -209,7 +222,7 @@ def test_synchronous_against_asynchronous(tmp_path: Path):
     assert column(tables([section])[0], "sent") == [pytest.approx(0.02), pytest.approx(0.02)]
     assert len(column(tables([section])[1], "finished")) == 4
     assert section.sentences == [
-        "2 workers, batches of 50: asynchronous takes 0.50 of the time of synchronous and reaches "
+        "2 workers, batches of 50: asynchronous training takes 0.50 of the time of synchronous training and reaches "
         "90.0% against 88.0%."
     ]
     with pytest.raises(InputError, match="this study is about ps-sync and ps-async"):
@@ -237,8 +250,8 @@ def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path
     [
         (("lr",), "must be a setting and its values"),
         (("lrr=1",), "unknown setting 'lrr'. Did you mean lr"),
-        (("lr=fast",), "'fast' is no value of this setting"),
-        (("optimizer=sgd,foo",), "'foo' is no value of this setting"),
+        (("lr=fast",), "'fast' is not a valid value"),
+        (("optimizer=sgd,foo",), "'foo' is not a valid value"),
         ((), "--vary is empty"),
     ],
 )
@@ -270,15 +283,36 @@ def test_strategies_that_nothing_beats(tmp_path: Path):
         for config in study.plan()
     ]
     section = study.sections(runs)[0]
-    assert column(tables([section])[0], "not beaten") == ["yes", "", "yes"]  # ddp is faster, local sends nothing
+    assert column(tables([section])[0], "Pareto-optimal") == ["yes", "", "yes"]  # ddp is faster, local sends nothing
+    assert section.sentences[0].startswith("At equal updates and samples (5 updates each). Pareto-optimal in")
+    assert "local × 1, ddp × 2" in section.sentences[0]
 
 
-def test_an_option_goes_to_the_strategies_that_have_it():
-    plan = [RunConfig(strategy=name, workers=2, options={"bucket-mb": "1"}) for name in ("ddp", "all-reduce")]
-    known = {"ddp": {"bucket-mb"}, "all-reduce": set[str]()}
-    assert [config.options for config in with_known_options(plan, known)] == [{"bucket-mb": "1"}, {}]
-    with pytest.raises(InputError, match=r"none of all-reduce has an option bucket-mb"):
-        with_known_options([replace(plan[1])], {"all-reduce": set()})
+def test_pareto_says_what_is_equal_and_finds_no_frontier_where_nothing_is(tmp_path: Path):
+    study = Pareto(model="logistic", strategies=("local", "ddp"), steps=4)
+    local, ddp = study.plan()
+    unequal = [made_up(tmp_path, local), made_up(tmp_path, replace(ddp, steps=6))]
+    (section,) = study.sections(unequal)
+    assert section.sentences == [UNEQUAL]
+    assert set(column(tables([section])[0], "Pareto-optimal")) == {""}
+    same_samples = [made_up(tmp_path, replace(local, batch_size=32, steps=8)), made_up(tmp_path, ddp)]
+    assert "At equal samples (256 each), which were 4 to 8 updates." in study.sections(same_samples)[0].sentences[0]
+
+
+def test_a_study_without_a_plan_or_sections_cannot_be_made():
+    class Unfinished(Study):
+        name = "unfinished"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Unfinished()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_study_is_made_again_from_its_settings(kind: type[Study]):
+    study = kind(repeat=3, **({"report": "mpi-mnist"} if kind is Reproduction else {}))
+    again = study_of({"study": study.name, "settings": json.loads(json.dumps(study.to_dict()))})
+    assert again == study
+    assert not {"out", "folder"} & set(study.to_dict()), "a study can be moved"
 
 
 def test_failed_runs_are_told_not_counted(tmp_path: Path):
@@ -295,3 +329,9 @@ def test_failed_runs_are_told_not_counted(tmp_path: Path):
         assert set(column(shown, "remark")) == {"failed"}
         assert not charts(study.sections(runs))
     assert Communication().sections([]) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind is not Reproduction])
+def test_a_study_without_runs_yet_shows_nothing(kind: type[Study]):
+    for section in kind().sections([]):
+        assert not charts([section]) and not any(table.rows for table in tables([section]))

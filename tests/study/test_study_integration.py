@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Cli
 from gradsync.record import rank_files, read_rows
-from gradsync.study.carry_out import runs_of
+from gradsync.study.making.carry_out import runs_of
 from root import needs_root
 
 GRID = """
@@ -21,7 +21,7 @@ model = "logistic"
 eval = false
 threads = 1
 [vary]
-steps = [5, 6, 7, 1000000]
+steps = [5, 6, 7, 3000]
 """
 
 
@@ -48,14 +48,15 @@ def test_a_killed_study_keeps_what_is_finished(tmp_path: Path, cli: Cli):
     folder = tmp_path / "studies" / "grid"
     finished = {path: (path / "rank-0.jsonl").stat().st_mtime_ns for path in ended(folder)}
     assert len(finished) == 3
-    (tmp_path / "grid.toml").write_text(GRID.replace("1000000", "8"))
     again = cli("study", "grid.toml", "--json")
     assert again.returncode == 0, again.stderr
     assert "3 of 4 runs are finished already" in again.stderr
     assert {path: (path / "rank-0.jsonl").stat().st_mtime_ns for path in finished} == finished
-    (section,) = json.loads(again.stdout)["sections"]
+    shown = json.loads(again.stdout)
+    (section,) = shown["sections"]
     rows = section["exhibits"][0]["rows"]
-    assert [row[0] for row in rows] == [5, 6, 7, 8]
+    assert [row[0] for row in rows] == [5, 6, 7, 3000]
+    assert [run["steps"] for run in shown["runs"]] == [5, 6, 7, 3000]
     assert all(run.status == "completed" for run in runs_of(folder))
 
 
@@ -68,7 +69,7 @@ def test_out_of_memory_is_the_limit_and_the_study_ends_normally(cli: Cli):
     if "controller" in found.stderr:
         pytest.skip(found.stderr)
     assert found.returncode == 0, found.stderr
-    assert "Memory ends below batches of 2048" in found.stdout
+    assert "Batches of 2048 did not fit into memory" in found.stdout
     assert "8192" not in found.stdout and "8,192" not in found.stdout
 
 
@@ -90,7 +91,7 @@ def test_ctrl_c_tells_how_to_go_on(tmp_path: Path):
         os.kill(started.pid, signal.SIGINT)
         errors = started.stderr.read()
     assert started.returncode == 130
-    assert "3 of 4 runs are finished; the same command goes on from here" in errors
+    assert "3 of 4 runs are finished; the same command resumes" in errors
 
 
 def test_a_report_is_reproduced_from_the_command_to_the_page(cli: Cli, tmp_path: Path):
@@ -105,7 +106,7 @@ def test_a_report_is_reproduced_from_the_command_to_the_page(cli: Cli, tmp_path:
     assert [row[0] for row in table["rows"]] == ["reshuffled", "same-order"]
     ours = [column["name"] for column in table["columns"]].index("ours")
     assert all(0 < row[ours] <= 100 for row in table["rows"])
-    assert any("made-up data instead of the real set" in note for note in table["notes"])
+    assert any("synthetic data instead of the real set" in note for note in table["notes"])
     assert "Question 5" in (tmp_path / shown["report"]).read_text()
     again = cli(*asked)
     assert "2 of 2 runs are finished already" in again.stdout + again.stderr

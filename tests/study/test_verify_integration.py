@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gradsync.record.certificate import read_certificate
+
 BROKEN = """
 import torch
 from gradsync.strategies.all_reduce import AllReduce
@@ -38,7 +40,7 @@ class Raises(AllReduce):
 
 
 class Rounds(AllReduce):
-    lossy = True
+    exact = False
 
     def agree(self):
         for gradient in self.gradients():
@@ -57,7 +59,10 @@ def normed():
 def verify(cli, *args: str) -> tuple[int, dict[str, dict]]:
     done = cli("verify", "--workers", "2", "--steps", "6", "--json", *args)
     assert done.returncode in (0, 1), done.stderr
-    return done.returncode, {item["strategy"].split(":")[-1]: item for item in json.loads(done.stdout)}
+    runs = json.loads(done.stdout)["runs"]
+    return done.returncode, {
+        run["strategy"].split(":")[-1]: run["certificate"] for run in runs if "certificate" in run
+    }
 
 
 def test_broken_strategies_are_called_wrong_each_time_and_right_ones_are_not(cli, tmp_path: Path):
@@ -87,7 +92,7 @@ def test_batchnorm_is_approximate_by_design_and_synchronized_it_is_equal(cli, tm
     code, found = verify(cli, "--model", "model.py:normed", "--strategies", "all-reduce,ddp")
     assert code == 0
     assert {item["verdict"] for item in found.values()} == {"approximate by design"}
-    assert "BatchNorm normalises each worker's share" in found["ddp"]["differs"]
+    assert "BatchNorm normalizes each worker's share" in found["ddp"]["differs"]
     assert "statistics of its own" in found["all-reduce"]["differs"], "all-reduce leaves them local, ddp does not"
     assert "statistics of its own" not in found["ddp"]["differs"]
     assert found["ddp"]["distance"] > 1e-4
@@ -102,11 +107,21 @@ def test_the_table_ends_in_a_sentence_and_the_evidence_is_kept(cli, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert "run 1 of 3: local, 1 worker" in done.stdout
     assert "exact" in done.stdout
-    *_, sentence, folder = done.stdout.strip().splitlines()
-    assert sentence == "2 of 2 compute the model of one process."
-    kept = json.loads((tmp_path / folder / "verify.json").read_text())
-    assert [(item["workers"], item["verdict"]) for item in kept] == [(1, "exact"), (2, "equal to rounding")]
-    assert (tmp_path / kept[1]["folder"] / "summary.json").exists()
+    assert "2 of 2 produce the same model as one process." in done.stdout
+    *_, folder, page = done.stdout.strip().splitlines()
+    assert (folder, page) == ("studies/verify", "studies/verify/report.html")
+    runs = (tmp_path / folder / "runs").iterdir()
+    kept = {path.name.partition("logistic-")[2]: read_certificate(path) for path in runs}
+    assert {name: item and item.verdict for name, item in kept.items()} == {
+        "local-1w": None,
+        "all-reduce-1w": "exact",
+        "all-reduce-2w": "equal to rounding",
+    }
+    again = cli("verify", "--workers", "1,2", "--strategies", "all-reduce", "--steps", "3", "--json")
+    assert "3 of 3 runs are finished already" in again.stderr
+    shown = json.loads(again.stdout)
+    assert shown["study"] == "verify" and len(shown["runs"]) == 3
+    assert (tmp_path / folder / "tables").is_dir()
 
 
 def test_bad_input_is_a_sentence(cli, tmp_path: Path):

@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gradsync.config import RunConfig
-from gradsync.record import RankLog, Run, create_folder, read_run, write_json
-from gradsync.summary import summarize
+from gradsync.config import Facts, Resolved, RunConfig, resolve, strategy_name
+from gradsync.ledger.summary import summarize
+from gradsync.record import RankLog, Run, create_folder, rank_records, read_run, write_json, write_settings
+from gradsync.record.run import EARLIER_FACTS
+from gradsync.record.summaries import Error
 
 PARAMETERS = 1000
+
+
+def resolved(config: RunConfig) -> Resolved:
+    """What it comes to, without asking its strategy, which would import torch."""
+    return resolve(config, EARLIER_FACTS.get(strategy_name(config), Facts()))
 
 
 def made_up(
@@ -22,27 +29,29 @@ def made_up(
     steps_per_epoch: int = 10,
     error: dict[str, Any] | None = None,
     sent: int | None = None,
+    later: float = 1.0,
 ) -> Run:
     """Every step: a tenth of a millisecond for the batch, ``compute`` seconds of forward, ``wire`` of all-reduce.
 
-    ``sent``: bytes each rank sends a step. Default: what an all-reduce of 1,000 parameters does.
+    ``sent``: bytes each rank sends a step. Default: what an all-reduce of 1,000 parameters does. ``later``: how many
+    times as long the steps after the fortieth take.
     """
-    resolved = config.resolved()
+    came_to = resolved(config)
     folder = create_folder(out, "made-up")
-    write_json(folder / "config.json", config.to_dict())
-    size = resolved.trainers
-    steps = resolved.steps or (resolved.epochs or 1) * steps_per_epoch
+    write_settings(folder, came_to)
+    size = came_to.trainers
+    steps = came_to.steps or (came_to.epochs or 1) * steps_per_epoch
     each = 2 * (size - 1) / size * 4 * PARAMETERS if sent is None else sent
-    ranks = []
     for rank in range(size):
-        rows = rank_rows(resolved, rank, steps, steps_per_epoch, compute, wire, accuracy, loss, each)
         log = RankLog(folder, rank)
-        for row in rows:
+        for row in rank_rows(came_to, rank, steps, steps_per_epoch, compute, wire, accuracy, loss, each, later):
             log.write(**row)
         log.close()
-        ranks.append(rows)
-    write_json(folder / "summary.json", summarize(resolved, ranks, error, 1.0))
-    return read_run(folder)
+    why = Error(**error) if error else None
+    write_json(folder / "summary.json", summarize(came_to, rank_records(folder, size), why, 1.0).to_dict())
+    found = read_run(folder)
+    assert isinstance(found, Run)
+    return found
 
 
 def start_row(**changes: Any) -> dict[str, Any]:
@@ -82,7 +91,7 @@ def step_row(step: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def rank_rows(
-    config: RunConfig,
+    config: Resolved,
     rank: int,
     steps: int,
     steps_per_epoch: int,
@@ -91,9 +100,10 @@ def rank_rows(
     accuracy: float,
     loss: float,
     sent: float,
+    later: float = 1.0,
 ) -> list[dict[str, Any]]:
     data = 1e-4
-    seconds = data + compute + wire
+    usual = data + compute + wire
     start = start_row(
         rank=rank,
         ranks=config.trainers,
@@ -120,26 +130,29 @@ def rank_rows(
         start,
         {**host, "time": 0.0, "cpu_seconds": 0.0, "sent_bytes": 0, "received_bytes": 0},
     ]
+    begin = 0.0
     for step in range(1, steps + 1):
+        seconds = usual * (later if step > 40 else 1.0)
         epoch = (step - 1) // steps_per_epoch + 1
-        collectives = [["all-reduce", "gradients", int(sent), int(sent), data + compute, seconds, 0]] if wire else []
+        collectives = [["all-reduce", "gradients", int(sent), int(sent), data + compute, usual, 0]] if wire else []
         rows.append(
             {
                 "kind": "step",
                 "step": step,
                 "epoch": epoch,
                 "loss": loss / epoch,
-                "samples": (config.batch_size or 0) // config.trainers,
+                "samples": config.batch_size // config.trainers,
                 "seconds": seconds,
-                "begin": (step - 1) * seconds,
+                "begin": begin,
                 "phases": [["data", 0.0], ["forward", data], ["agree", data + compute]],
                 "first_collective": step - 1,
                 "collectives": collectives,
                 "payload": {"gradients": [int(sent), int(sent)]} if wire else {},
             }
         )
+        begin += seconds
     counts = {"cpu_seconds": steps * compute, "sent_bytes": int(sent * steps), "received_bytes": int(sent * steps)}
-    rows.append({**host, "time": steps * seconds, **counts})
+    rows.append({**host, "time": begin, **counts})
     test = {"kind": "test", "step": steps, "epoch": 1, "whole": rank == 0 and config.trainers == 1}
     rows.append({**test, "loss_sum": 100.0 * loss, "correct": round(accuracy * 1000), "count": 1000})
     return rows

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from gradsync.exhibit import IDEAL, OURS, PUBLISHED, Axis, Chart, Column, Document, Section, Spread, Table
-from gradsync.report.ledger import LOOK
+from gradsync.draw.colours import PARTS
+from gradsync.exhibit.form import IDEAL, OURS, PUBLISHED, Axis, Chart, Column, Document, Section, Table
+from gradsync.figures.value import Spread
 
 STRATEGIES = ["local", "gather-scatter", "reduce-broadcast", "all-reduce", "ring", "bucketed", "ddp"]
 
 STACK = Chart(
     "Where the time of a step went",
     "stack",
-    [{"strategy": name, "part": part, "ms": 3.5} for name in STRATEGIES for part in reversed(LOOK)],
+    [{"strategy": name, "part": part, "ms": 3.5} for name in STRATEGIES for part in reversed(PARTS)],
     Axis("strategy", "strategy"),
     Axis("ms", "time of a step", "ms"),
     "part",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gradsync.record import Run, rank_file, read_rows, read_run
 
-LONG = ["--model", "logistic", "--workers", "3", "--batch-size", "6", "--steps", "1000000", "--no-eval"]
+LONG = ["--model", "logistic", "--batch-size", "6", "--steps", "1000000", "--no-eval"]
 
 
 def pids(folder: Path) -> list[int]:
@@ -43,10 +43,11 @@ def heed_signals() -> None:
 
 
 class Started:
-    """It has done a few steps on every worker; ``processes``: workers and servers."""
+    """It has done a few steps on every worker."""
 
-    def __init__(self, folder: Path, *more: str, processes: int = 3) -> None:
-        command = [sys.executable, "-m", "gradsync.cli", "train", *LONG, "--out", str(folder), *more]
+    def __init__(self, folder: Path, *more: str, workers: int = 2, servers: int = 0) -> None:
+        words = [*LONG, "--workers", str(workers), "--out", str(folder), *more]
+        command = [sys.executable, "-m", "gradsync.cli", "train", *words]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -57,9 +58,9 @@ class Started:
         try:
             wait_until(lambda: any(folder.glob("*/rank-*.jsonl")), 60)
             self.folder = next(folder.glob("*"))
-            wait_until(lambda: all(self.steps(rank) >= 2 for rank in range(3)), 60)
+            wait_until(lambda: all(self.steps(rank) >= 2 for rank in range(workers)), 60)
             self.pids = pids(self.folder)
-            assert len(self.pids) == processes
+            assert len(self.pids) == workers + servers
         except BaseException:
             self.end()
             raise

@@ -22,7 +22,7 @@ def test_it_is_torchs_cross_entropy(samples: int, classes: int, smoothing: float
 @pytest.mark.parametrize(
     ("outputs", "labels", "sentence"),
     [
-        (torch.zeros(4, 1), torch.rand(4, 1), "labels are of type float32: .* such as those of regression"),
+        (torch.zeros(4, 1), torch.rand(4, 1), "labels are of type float32: .* such as those for regression"),
         (torch.zeros(4, 3), torch.rand(4, 3).double(), "labels are of type float64"),
         (torch.zeros(4, 3), torch.ones(4).bool(), "labels are of type bool"),
         (torch.zeros(4, 9, 7), torch.zeros(4, 7).long(), "a label has the shape 7: .* tokens or pixels"),

@@ -29,6 +29,6 @@ def test_a_run_with_labels_the_loss_does_not_fit_fails_with_a_sentence(
     (tmp_path / "own.py").write_text(OWN)
     run = train(model="logistic", data=f"{tmp_path / 'own.py'}:{data}", batch_size=16, strategy="ring", workers=2)
     assert run.status == "failed"
-    error = run.summary["error"]
-    assert error["type"] == "InputError" and sentence in error["message"]
-    assert error["traceback"] == ""
+    error = run.summary.error
+    assert error.type == "InputError" and sentence in error.message
+    assert error.traceback == ""

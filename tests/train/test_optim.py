@@ -16,10 +16,11 @@ from gradsync.errors import InputError
 from gradsync.train import optim
 from gradsync.train.lars import LARS, TRUST
 from gradsync.train.optim import rate
+from made_up import resolved
 
 
 def rates(updates: int, updates_per_epoch: int = 10, **settings: object) -> list[float]:
-    at = rate(RunConfig(**settings).resolved(), updates, updates_per_epoch)
+    at = rate(resolved(RunConfig(**settings)), updates, updates_per_epoch)
     return [at(update) for update in range(updates)]
 
 
@@ -55,20 +56,20 @@ def test_a_cosine_ends_near_nothing_and_a_step_falls_to_a_tenth():
 
 
 def test_large_batches_that_grow_with_the_workers_get_both_remedies_by_default():
-    large = RunConfig(workers=4, batch_per_worker=512).resolved()
+    large = resolved(RunConfig(workers=4, batch_per_worker=512))
     assert (large.lr_scaling, large.lr_factor) == ("linear", 4)
     assert optim.warmup_updates(large, updates=1000, updates_per_epoch=20) == 100
     assert optim.warmup_updates(large, updates=40, updates_per_epoch=20) == 10, "at most a quarter of the run"
     for small in (RunConfig(workers=4, batch_per_worker=256), RunConfig(workers=4, batch_size=2048)):
-        assert small.resolved().lr_factor == 1
-        assert optim.warmup_updates(small.resolved(), updates=1000, updates_per_epoch=20) == 0
-    asked = RunConfig(workers=4, batch_per_worker=512, lr_scaling="none", warmup_epochs=0).resolved()
+        assert resolved(small).lr_factor == 1
+        assert optim.warmup_updates(resolved(small), updates=1000, updates_per_epoch=20) == 0
+    asked = resolved(RunConfig(workers=4, batch_per_worker=512, lr_scaling="none", warmup_epochs=0))
     assert (asked.lr_factor, asked.warmup_epochs) == (1, 0)
 
 
 def test_the_optimizer_follows_the_plan_update_by_update():
     model = nn.Linear(1, 1, bias=False)
-    config = RunConfig(lr=1.0, momentum=0.0, weight_decay=0.0, schedule="step", decay_epochs=(1,)).resolved()
+    config = resolved(RunConfig(lr=1.0, momentum=0.0, weight_decay=0.0, schedule="step", decay_epochs=(1,)))
     optimizer = optim.make(config, model, updates=4, updates_per_epoch=2)
     before = model.weight.item()
     moved = []

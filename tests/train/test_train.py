@@ -14,6 +14,7 @@ from gradsync.data.loader import Loader
 from gradsync.train import checkpoint, optim
 from gradsync.train.evaluate import evaluate
 from gradsync.train.precision import PRECISIONS
+from made_up import resolved
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
@@ -26,7 +27,7 @@ def test_the_fused_update_is_the_textbook_one(name: str, layout: torch.memory_fo
     ours, plain = model(), model()
     settings = {"lr": 0.1, "weight_decay": 0.01}
     optimizers = [
-        optim.make(RunConfig(optimizer=name, momentum=0.9, **settings).resolved(), ours),
+        optim.make(resolved(RunConfig(optimizer=name, momentum=0.9, **settings)), ours),
         torch.optim.SGD(plain.parameters(), momentum=0.9, foreach=False, **settings)
         if name == "sgd"
         else torch.optim.Adam(plain.parameters(), foreach=False, **settings),

@@ -22,7 +22,7 @@ class Missing:
             raise ModuleNotFoundError(f"no {name} here")
 
 sys.meta_path.insert(0, Missing())
-from gradsync.cli import main
+from gradsync.cli.main import main
 main(sys.argv[1:])
 """
 

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_document import BAR_PANELS, CHARTS, DOCUMENT, TABLE
 from selenium import webdriver
 from selenium.webdriver.support.wait import WebDriverWait
 
-from gradsync.exhibit import Chart, Document, Section
-from gradsync.report.charts import legend, panels
-from gradsync.report.collect import collect
-from gradsync.report.document import document
-from gradsync.report.page import page
-from gradsync.study.reproduce import Reproduction
+from gradsync.draw.html.page import page
+from gradsync.draw.vega.charts import legend, panels
+from gradsync.exhibit.form import Axis, Chart, Column, Document, Section, Table
+from gradsync.study.making.document import document
+from gradsync.study.making.found import collect
+from gradsync.study.reproduce.reproduction import Reproduction
 from made_up import made_up
+from made_up_document import BAR_PANELS, CHARTS, DOCUMENT, STRATEGIES, TABLE
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-BUILD = Path(__file__).parent.parent.parent / "build"
+BUILD = Path(__file__).parents[3] / "build"
 DRAWN = sum(len(panels(chart)) for chart in CHARTS)
 ARGUMENTS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -147,6 +147,41 @@ def test_on_a_phone_only_tables_scroll_sideways(browser: Browser, html: str):
     widest = browser.run("Math.max(...[...document.querySelectorAll('.chart svg')].map(s => s.clientWidth))")
     assert 300 < widest <= 390
     browser.screenshot("report-phone.png")
+
+
+def test_a_table_that_goes_on_beyond_the_edge_of_a_phone_shows_it(browser: Browser):
+    columns = [Column("strategy"), *(Column(f"figure {n}", "ms") for n in range(8)), Column("remark")]
+    wide = Table("Wide", columns, [[name, *range(1000, 1008), "Rank 1 is late " * 4] for name in STRATEGIES])
+    narrow = Table("Narrow", columns[:2], [["ring", 1]])
+    browser.open(page(Document("Tables", [], [Section("", [wide, narrow])])), phone=True)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    marked = "[...document.querySelectorAll('.frame')].map(f => f.classList.contains('goes-on'))"
+    hinted = "[...document.querySelectorAll('.hint')].map(h => h.checkVisibility())"
+    assert browser.run(marked) == [True, False]
+    assert browser.run(hinted) == [True, False]
+    assert browser.run("document.querySelector('.wide').tabIndex") == 0
+    assert "gradient" in browser.run("getComputedStyle(document.querySelector('.frame'), '::after').backgroundImage")
+    browser.run("document.querySelector('.wide').scrollTo(10000, 0)")
+    WebDriverWait(browser.driver, 10, 0.1).until(lambda _: browser.run(marked) == [False, False])
+    left = browser.run("document.querySelector('tbody th').getBoundingClientRect().left")
+    assert 0 <= left <= 20, "the names stay where they are"
+
+
+def test_names_from_the_user_are_text_wherever_they_are_shown(browser: Browser):
+    name = "<script>window.wrong = 1</script><img src=x onerror='window.wrong = 2'> & co"
+    rows = [{"run": f"{name} {n}", "ms": n} for n in (1, 2)]
+    bars = Chart(name, "bars", rows, Axis("run", name), Axis("ms", "time", "ms"), notes=[name])
+    curve = [{"x": n, "y": n, "run": name, "panel": f"{name} {n % 2}"} for n in range(4)]
+    lines = Chart(f"{name} 2", "lines", curve, Axis("x", "x"), Axis("y", "y"), "run", "panel")
+    table = Table(name, [Column(name, name)], [[name]], [name])
+    whole = Document(name, [name], [Section(name, [table, bars, lines], [name])], name, table, [name])
+    browser.open(page(whole))
+    assert browser.drawn() == 3
+    assert browser.run("window.wrong") is None
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    for element in ("h1", "h2", "caption", "tbody th", "pre", ".notes", ".summary li", ".legend li"):
+        assert browser.run(f"document.querySelector({element!r}).textContent") in (name, "Left out"), element
+    assert browser.logged("browser") == []
 
 
 def test_text_is_shown_as_it_is_and_can_be_read_aloud(browser: Browser, html: str):

@@ -12,11 +12,11 @@ import pytest
 
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.launch import mpi_leftovers
-from gradsync.launch.mpi import command, find_mpiexec, outcome
+from gradsync.launch.mpi import leftovers as mpi_leftovers
+from gradsync.launch.mpi.mpiexec import command, find_mpiexec, outcome
 from gradsync.launch.outcome import Outcome
 from gradsync.record import RankLog
-from made_up import start_row
+from made_up import resolved, start_row
 
 KILLED = """
 ===================================================================================
@@ -30,7 +30,7 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 
 def test_the_command_line():
     config = RunConfig(strategy="ps-sync", workers=3, servers=2, transport="mpi", batch_size=6, mpiexec="env -u X")
-    found = command(config.resolved(), [Path("runs/a"), Path("runs/b")])
+    found = command(resolved(config), [Path("runs/a"), Path("runs/b")])
     worker = [sys.executable, "-u", "-m", "gradsync.rank", "worker", *map(os.path.abspath, ("runs/a", "runs/b"))]
     assert found == ["env", "-u", "X", "-n", "5", *worker]
 
@@ -107,17 +107,17 @@ def test_an_mpiexec_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch
     ("settings", "sentence"),
     [
         ({"strategy": "ddp"}, "ddp does not run over MPI"),
-        ({"launcher": "local"}, "what mpiexec starts talks over MPI"),
-        ({"device": "cuda"}, "carries what is in the host's memory"),
+        ({"launcher": "local"}, "processes started by mpiexec communicate over MPI"),
+        ({"device": "cuda"}, "carries host memory only"),
     ],
 )
 def test_what_does_not_go_with_mpi_is_refused(settings: dict, sentence: str):
     with pytest.raises(InputError, match=sentence):
-        RunConfig(**{"workers": 2, "transport": "mpi", **settings}).resolved()
+        resolved(RunConfig(**{"workers": 2, "transport": "mpi", **settings}))
 
 
 def test_either_flag_is_enough_and_the_default_strategy_is_one_that_runs():
     for given in ({"launcher": "mpi"}, {"transport": "mpi"}):
-        config = RunConfig(workers=2, **given).resolved()
+        config = resolved(RunConfig(workers=2, **given))
         assert (config.launcher, config.transport) == ("mpi", "mpi")
     assert config.strategy == "bucketed"

@@ -10,14 +10,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from started import Started, alive
 
 from gradsync import launch
+from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.data import FILE_SETS, data_folder
-from gradsync.launch import mpi_leftovers
-from gradsync.record import rank_rows
+from gradsync.launch.mpi import leftovers as mpi_leftovers
+from gradsync.record import rank_records
 from root import needs_root
+from started import Started, alive
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None, reason="no MPI: pip install gradsync[mpi]"
@@ -49,25 +50,25 @@ def test_on_real_mnist_mpi_and_gloo_have_the_same_losses(tmp_path: Path):
     """Over MPI the ranks read their parts through MPI-IO, over gloo they map them."""
     base = {"model": "mnist-cnn", "data": "mnist", "strategy": "reduce-broadcast", "workers": 3, "steps": 6}
     base |= {"batch_size": 48, "threads": 1, "precision": "fp64", "test_samples": 300, "out": str(tmp_path)}
-    runs = launch.run_in_turn([RunConfig(**base, transport=name) for name in ("gloo", "mpi")])
+    runs = launch.run_in_turn([resolved(RunConfig(**base, transport=name)) for name in ("gloo", "mpi")])
     losses = []
     for run in runs:
-        assert run.status == "completed", run.summary["error"]
-        rows = rank_rows(run.folder, 3)
-        losses.append([row["loss"] for rank in rows for row in rank if row["kind"] == "step"])
-        assert run.summary["read_seconds"] > 0
-        assert run.summary["ledger"]["wire"] > 0
+        assert run.status == "completed", run.summary.error
+        ranks = rank_records(run.folder, 3)
+        losses.append([row["loss"] for record in ranks for row in record.steps])
+        assert run.summary.read_seconds > 0
+        assert run.summary.ledger["wire"] > 0
     assert len(losses[0]) == 18
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
-    assert runs[0].summary["test"]["loss"] == pytest.approx(runs[1].summary["test"]["loss"], rel=1e-12)
-    assert [run.summary["transport"] for run in runs] == ["gloo", "mpi"]
+    assert runs[0].summary.test.loss == pytest.approx(runs[1].summary.test.loss, rel=1e-12)
+    assert [run.summary.transport for run in runs] == ["gloo", "mpi"]
 
 
 @pytest.mark.alone  # looks at what is left in the machine's shared memory
 @pytest.mark.parametrize("where", [[], pytest.param(["--nodes", "3"], marks=needs_root)], ids=["here", "on nodes"])
 def test_a_killed_rank_ends_the_run_is_named_and_leaves_nothing(tmp_path: Path, where: list[str]):
     before = leftovers()
-    run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce", *where)
+    run = Started(tmp_path, "--transport", "mpi", "--strategy", "all-reduce", *where, workers=3)
     try:
         os.kill(run.pids[1], signal.SIGKILL)
         _, errors = run.process.communicate(timeout=30)

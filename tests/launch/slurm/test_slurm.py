@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.check import check
+from gradsync.cli.check import check
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
-from gradsync.launch import slurm, start_of
+from gradsync.launch import start_of
 from gradsync.launch.outcome import Outcome
-from gradsync.launch.slurm_end import ENDS, cancelled, exit_codes, outcome, told
-from gradsync.launch.slurm_script import check_allocation, check_options, nodes_needed, script, srun, tasks_on_a_node
+from gradsync.launch.slurm import job as slurm
+from gradsync.launch.slurm.end import ENDS, cancelled, exit_codes, outcome, told
+from gradsync.launch.slurm.script import check_allocation, check_options, nodes_needed, script, srun, tasks_on_a_node
 from gradsync.record import RankLog
-from made_up import step_row
+from made_up import resolved, step_row
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm.sbatch"
 
@@ -39,7 +40,7 @@ srun: error: node2: tasks 2-3: Terminated
 
 def slurm_config(**settings: object) -> RunConfig:
     base = {"launcher": "slurm", "nodes": 2, "workers_per_node": 2, "batch_size": 24, "remote_python": "/env/python"}
-    return RunConfig(**base | settings).resolved()
+    return resolved(RunConfig(**base | settings))
 
 
 def test_the_script():
@@ -78,7 +79,7 @@ def test_a_line_break_is_refused(flag: str):
 
 
 def test_a_folder_with_a_line_break_is_refused_and_the_job_name_is_plain():
-    with pytest.raises(InputError, match=r"what Slurm is to be told is .* with a control character"):
+    with pytest.raises(InputError, match=r"the text for the Slurm script is .* with a control character"):
         script(slurm_config(), [Path("/a/run")], "worker", {}, Path("/a\nrm"))
     found = script(slurm_config(), [Path("/a/my run; ls")], "worker", {}, Path("/a"))
     assert "#SBATCH --job-name=gradsync-my-run-ls\n" in found
@@ -133,7 +134,7 @@ def test_options_that_would_contradict_ours_are_refused(option: str, sentence: s
 @pytest.mark.parametrize(
     ("settings", "environment", "sentence"),
     [
-        ({}, {"SLURM_NTASKS": "3"}, r"for 4 processes, but SLURM_NTASKS of the allocation 7 .* is 3\. HINT"),
+        ({}, {"SLURM_NTASKS": "3"}, r"has 4 ranks, but SLURM_NTASKS of the allocation 7 .* is 3\. HINT"),
         ({}, {"SLURM_JOB_NUM_NODES": "1"}, r"for 2 nodes, but the allocation 7 you are in has 1\. HINT"),
         (
             {"partition": "gpu"},
@@ -156,9 +157,9 @@ def test_an_allocation_that_fits_is_used_also_for_one_process():
 
 def test_a_machine_without_slurm_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match=r"needs sbatch, scontrol, scancel, which is not on the path here\. HINT"):
+    with pytest.raises(InputError, match=r"cannot find sbatch or scontrol or scancel on PATH\. HINT"):
         slurm.check(slurm_config(), {})
-    with pytest.raises(InputError, match="needs srun"):
+    with pytest.raises(InputError, match="cannot find srun"):
         slurm.check(slurm_config(), {"SLURM_JOB_ID": "7"})
 
 
@@ -198,10 +199,10 @@ def test_every_end_of_a_job_is_a_sentence(tmp_path: Path, state: str):
 
 
 def test_a_job_that_ended_well_or_failed_is_judged_by_its_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gradsync.launch.slurm_end.SHARED_SECONDS", 0)
+    monkeypatch.setattr("gradsync.launch.slurm.end.SHARED_SECONDS", 0)
     folder = folder_with(tmp_path, steps=1, end=True, log=KILLED)
     assert outcome("12", "COMPLETED", [folder], 1) == Outcome()
-    assert "1 rank (1) left no whole record. HINT" in str(outcome("12", "COMPLETED", [folder], 2).failure)
+    assert "1 rank (1) left no complete record. HINT" in str(outcome("12", "COMPLETED", [folder], 2).failure)
     assert outcome("12", "FAILED", [folder], 1).exit_codes == {2: -9}
 
 

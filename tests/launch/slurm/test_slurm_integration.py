@@ -9,17 +9,18 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from slurm_cluster import SlurmCluster, why_not
-from started import alive, pids, wait_until
 
 from gradsync import launch
-from gradsync.check import check
+from gradsync.cli.check import check, resolved
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.record import Run, read_rows
+from slurm_cluster import SlurmCluster, why_not
+from started import alive, pids, wait_until
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -66,35 +67,39 @@ def once_under_way(out: Path, act: Callable[[], object]) -> Iterator[None]:
 
 
 def sha(run: Run) -> set[str]:
-    assert run.status == "completed", run.summary["error"]
-    return {rank["parameters_sha256"] for rank in run.summary["ranks"]}
+    assert run.status == "completed", run.summary.error
+    return {rank.parameters_sha256 for rank in run.summary.ranks}
 
 
 def test_a_job_on_two_nodes_has_the_same_bits_as_processes_here(cluster: SlurmCluster, tmp_path: Path):
     ways = ("ddp", "all-reduce")  # in one job
-    slurm = launch.run_in_turn([RunConfig(**TWO_BY_TWO, strategy=way, out=str(tmp_path / "slurm")) for way in ways])
-    local = launch.run_in_turn([RunConfig(**SHORT, workers=4, strategy=way, out=str(tmp_path)) for way in ways])
+    slurm = launch.run_in_turn(
+        [resolved(RunConfig(**TWO_BY_TWO, strategy=way, out=str(tmp_path / "slurm"))) for way in ways]
+    )
+    local = launch.run_in_turn(
+        [resolved(RunConfig(**SHORT, workers=4, strategy=way, out=str(tmp_path))) for way in ways]
+    )
     for one, other in zip(slurm, local, strict=True):
         assert len(sha(one)) == 1
         assert sha(one) == sha(other)
-        assert [rank["node"] for rank in one.summary["ranks"]] == ["node1", "node1", "node2", "node2"]
-        assert one.summary["nodes"] == 2
-        assert one.summary["ledger"]["wire"] > 0
+        assert [rank.node for rank in one.summary.ranks] == ["node1", "node1", "node2", "node2"]
+        assert one.summary.nodes == 2
+        assert one.summary.ledger["wire"] > 0
 
     summary_file = slurm[1].folder / "summary.json"
     summary_file.unlink()
     again = launch.finish(slurm[1].folder).summary
-    assert again | {"total_seconds": 0} == slurm[1].summary | {"total_seconds": 0}
+    assert replace(again, total_seconds=0) == replace(slurm[1].summary, total_seconds=0)
 
 
 def test_a_cancelled_job_leaves_a_readable_record(cluster: SlurmCluster, tmp_path: Path, capfd):
     with once_under_way(tmp_path, lambda: cluster.call("scancel", "--user=root")):
-        run = launch.run(RunConfig(**LONG, out=str(tmp_path)))
-    steps = run.summary["steps"]
+        run = launch.run(resolved(RunConfig(**LONG, out=str(tmp_path))))
+    steps = run.summary.steps
     assert (run.status, run.stopped_by) == ("failed", None)
     assert steps > 2
-    job = run.summary["error"]["message"].split()[3]
-    assert run.summary["error"]["message"] == f"the Slurm job {job} was cancelled after {steps} steps"
+    job = run.summary.error.message.split()[3]
+    assert run.summary.error.message == f"the Slurm job {job} was cancelled after {steps} steps"
     assert f"Slurm job {job} is running on node[1-2]" in capfd.readouterr().err
 
 
@@ -102,7 +107,7 @@ def test_ctrl_c_cancels_the_job(cluster: SlurmCluster, tmp_path: Path):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
     try:
         with once_under_way(tmp_path, lambda: os.kill(os.getpid(), signal.SIGINT)):
-            run = launch.run(RunConfig(**LONG, out=str(tmp_path)))
+            run = launch.run(resolved(RunConfig(**LONG, out=str(tmp_path))))
     finally:
         signal.signal(signal.SIGINT, before)
     assert run.stopped_by == "SIGINT"
@@ -119,23 +124,25 @@ def test_inside_an_allocation_it_is_a_step_over_mpi_too(
     monkeypatch.setenv("SLURM_NTASKS", "2")
     transport = "mpi" if importlib.util.find_spec("mpi4py") else "gloo"
     base = SHORT | {"launcher": "slurm", "strategy": "all-reduce", "transport": transport, "out": str(tmp_path)}
-    with pytest.raises(InputError, match=r"for 4 processes, but SLURM_NTASKS of the allocation .* is 2\. HINT"):
+    with pytest.raises(InputError, match=r"has 4 ranks, but SLURM_NTASKS of the allocation .* is 2\. HINT"):
         check([RunConfig(**base, nodes=2, workers_per_node=2)])
     config = RunConfig(**base, nodes=2)
     check([config])
-    run = launch.run(config)
+    run = launch.run(resolved(config))
     assert len(sha(run)) == 1
-    assert [rank["node"] for rank in run.summary["ranks"]] == ["node1", "node2"]
-    assert run.summary["transport"] == transport
+    assert [rank.node for rank in run.summary.ranks] == ["node1", "node2"]
+    assert run.summary.transport == transport
     assert cluster.call("squeue", "-h", "-o", "%i") == job
     cluster.call("scancel", job)
 
 
 def test_slurm_refuses_in_its_own_words_and_takes_what_is_printed(cluster: SlurmCluster, tmp_path: Path):
-    run = launch.run(RunConfig(**TWO_BY_TWO, partition="nowhere", out=str(tmp_path / "refused")))
-    assert "Slurm refuses the job: invalid partition specified: nowhere" in run.summary["error"]["message"]
-    assert run.summary["error"]["traceback"] == ""
-    text = launch.printed(RunConfig(**TWO_BY_TWO, time="10", sbatch=("comment=two words",), out=str(tmp_path)))
+    run = launch.run(resolved(RunConfig(**TWO_BY_TWO, partition="nowhere", out=str(tmp_path / "refused"))))
+    assert "Slurm refuses the job: invalid partition specified: nowhere" in run.summary.error.message
+    assert run.summary.error.traceback == ""
+    text = launch.printed(
+        resolved(RunConfig(**TWO_BY_TWO, time="10", sbatch=("comment=two words",), out=str(tmp_path)))
+    )
     done = subprocess.run(["sbatch", "--test-only"], input=text, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
     assert "using 4 processors on nodes node[1-2]" in done.stderr

@@ -16,7 +16,7 @@ from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 from gradsync.comm import TorchComm
 from gradsync.errors import InputError
 from gradsync.strategies.bucketed import Bucketed
-from gradsync.strategies.on_its_way import OnItsWay
+from gradsync.strategies.gradients.on_its_way import OnItsWay
 
 
 def arrived(block: Tensor) -> Future[Tensor]:
@@ -77,7 +77,7 @@ TOUCHES: dict[str, Callable[[Bucketed], object]] = {
 
 @pytest.mark.parametrize("touch", TOUCHES)
 def test_whatever_touches_a_gradient_before_the_step_raises_a_sentence(sync: Bucketed, touch: str):
-    with pytest.raises(InputError, match=r"on their way .* Call sync\.step\(\) after each backward.* HINT: .*ddp"):
+    with pytest.raises(InputError, match=r"in flight .* Call sync\.step\(\) after each backward.* HINT: .*ddp"):
         TOUCHES[touch](sync)
 
 

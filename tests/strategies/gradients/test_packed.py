@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradsync.strategies.bucketed import buckets
-from gradsync.strategies.packed import Packed, same_kind
+from gradsync.strategies.gradients.packed import Packed, same_kind
 
 
 def parameter(*shape: int, dtype: torch.dtype = torch.float32) -> nn.Parameter:

@@ -13,8 +13,8 @@ from torch import nn
 
 from gradsync.comm import LostPeer
 from gradsync.errors import InputError
-from gradsync.strategies.parameter_server import shards
-from gradsync.strategies.server import AsyncServer, Server, SyncServer
+from gradsync.strategies.server.parameter_server import shards
+from gradsync.strategies.server.server import AsyncServer, Server, SyncServer
 
 START, RATE = 10.0, 0.5
 
@@ -89,7 +89,7 @@ def test_with_too_few_left_those_who_wait_are_told():
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(push, server, 0, 1.0)
         server.leave(1)
-        with pytest.raises(LostPeer, match="of 2 workers 1 are left, and an update takes 2 gradients"):
+        with pytest.raises(LostPeer, match="1 of 2 workers are left, but an update needs 2 gradients"):
             waiting.result(10)
 
 

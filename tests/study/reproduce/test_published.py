@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gradsync.errors import InputError
-from gradsync.study import published
-from gradsync.study.quantities import QUANTITIES, UNITS
-from gradsync.study.reports import REPORTS, Asked, Scale
-from gradsync.study.reproduce import Reproduction
-from gradsync.study.verdict import decide
+from gradsync.figures.figure import UNITS
+from gradsync.study.reproduce import published
+from gradsync.study.reproduce.ours import figure_of
+from gradsync.study.reproduce.reports import REPORTS, Available, Scale
+from gradsync.study.reproduce.reproduction import Reproduction
+from gradsync.study.reproduce.verdict import decide
+from made_up import resolved
 
 # What the reports number, and what they show without a number.
 HELD = {
@@ -33,31 +35,31 @@ def test_every_table_and_figure_of_the_report_is_there(name: str):
 @pytest.mark.parametrize("name", published.NAMES)
 def test_every_row_and_every_claim_has_a_run_of_ours(name: str, scale: Scale):
     report = published.read(name)
-    made = REPORTS[name].cases(Asked(scale, **EVERYTHING))
+    made = REPORTS[name].cases(Available(scale, **EVERYTHING))
     assert set(Reproduction(report=name, scale=scale, **EVERYTHING).cases()) == set(made)
     for config in made.values():
-        config.resolved()
+        resolved(config)
     for item in report.exhibits:
-        assert set(item.figures) <= set(QUANTITIES) and set(item.figures.values()) <= set(UNITS), item.name
+        assert all(map(figure_of, item.figures)) and set(item.figures.values()) <= set(UNITS), item.name
         for row in item.rows:
             assert row.place.run in made and set(row.values) <= set(item.figures), (item.name, row)
             assert bool(item.over) == (row.x is not None), (item.name, row)
     for claim in report.claims:
-        assert claim.figure in QUANTITIES and {place.run for place in claim.places} <= set(made), claim.text
+        assert figure_of(claim.figure) and {place.run for place in claim.places} <= set(made), claim.text
         assert len(claim.places) > 1
 
 
 def test_published_figures_are_found_by_place_and_name():
     report = published.read("cs744-vgg11-2317")
-    assert report.find(published.Place("local"), "step") == (1.64, "s")  # stands at rank 0
-    assert report.find(published.Place("gather-scatter", 2), "accuracy") == (12.39, "%")
-    assert report.find(published.Place("local"), "bandwidth") is None
+    assert report.find(published.RunRank("local"), "step") == (1.64, "s")  # stands at rank 0
+    assert report.find(published.RunRank("gather-scatter", 2), "accuracy") == (12.39, "%")
+    assert report.find(published.RunRank("local"), "bandwidth") is None
     servers = published.read("cs744-tensorflow")
-    first = published.Place("async-3", 0)
+    first = published.RunRank("async-3", 0)
     assert [servers.find(first, "received", table) for table in ("Table 3", "Table 4")] == [(20, "MB"), (29, "MB")]
-    assert servers.find(published.Place("async-3", 2), "received", exactly=True) is None
+    assert servers.find(published.RunRank("async-3", 2), "received", exactly=True) is None
     mpi = published.read("mpi-mnist")
-    assert mpi.find(published.Place("1x8"), "total") == (103.67, "s")
+    assert mpi.find(published.RunRank("1x8"), "total") == (103.67, "s")
 
 
 # Where the report's own figures do not bear out what it says.
@@ -82,7 +84,7 @@ def test_the_published_figures_bear_out_what_the_report_claims(name: str):
 @pytest.mark.parametrize("scale", ["full", "short", "smoke"])
 def test_only_the_report_that_scales_its_learning_rate_does(scale: Scale):
     for name, report in REPORTS.items():
-        factors = {config.resolved().lr_factor for config in report.cases(Asked(scale, ())).values()}
+        factors = {resolved(config).lr_factor for config in report.cases(Available(scale, ())).values()}
         assert (factors == {1.0}) == (name != "mpi-mnist"), name
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from gradsync.exhibit import Chart, Section, Table
+from gradsync.exhibit.form import Chart, Section, Table
+from gradsync.figures.value import Spread
 from gradsync.record import Run, read_run, write_json
-from gradsync.study import published, study_of
-from gradsync.study.carry_out import read_study
-from gradsync.study.reproduce import Reproduction
-from made_up import made_up
+from gradsync.study import study_of
+from gradsync.study.making.carry_out import prepare, read_study
+from gradsync.study.reproduce import published
+from gradsync.study.reproduce.reproduction import Reproduction
+from made_up import made_up, resolved
 
 FASTER = {"local": 1.6, "gather-scatter": 1.7, "all-reduce": 1.0, "ddp": 0.7}
 
@@ -22,7 +23,7 @@ def runs_of(what: Reproduction, folder: Path, seconds: dict[str, float] | None =
     times = seconds or {}
     found = []
     for config in what.plan():
-        way = config.resolved().strategy or ""
+        way = resolved(config).strategy
         found.append(made_up(folder, config, compute=times.get(way, 0.1), wire=0.01, steps_per_epoch=4))
     return found
 
@@ -103,14 +104,14 @@ def test_every_figure_says_how_far_it_is_from_what_the_report_did(tmp_path: Path
     what = Reproduction(report="cs744-vgg11-14", scale="smoke", emulated=False, steps=3)
     told = what.extent(what.by_name(runs_of(what, tmp_path)))
     assert told == (
-        "Scale smoke; 3 steps of each run; made-up data instead of the real set, so that losses and accuracies mean "
-        "nothing; no emulated nodes: all workers share this machine."
+        "Scale smoke; 3 steps of each run; synthetic data instead of the real set, so that losses and accuracies "
+        "mean nothing; no emulated nodes: all workers share this machine."
     )
 
 
 def test_a_reproduction_is_rebuilt_from_its_study_file(tmp_path: Path):
     what = Reproduction(report="mpi-mnist", scale="smoke", only=("Figure 7",), real_data=("mnist",))
-    write_json(tmp_path / "study.json", {"study": what.name, "settings": asdict(what)})
+    prepare(tmp_path, what, "gradsync reproduce mpi-mnist", what.plan())
     assert study_of(read_study(tmp_path)) == what
 
 
@@ -121,13 +122,31 @@ def test_per_rank_figures_are_of_that_rank(tmp_path: Path):
     text = "With all-reduce the exact accuracy differs minutely over the nodes"
 
     def verdict() -> str:
-        findings = what.findings({"all-reduce": read_run(run.folder)})
+        findings = what.findings(what.by_name([read_run(run.folder)]))
         return next(item.verdict for item in findings if item.claim.text.startswith(text))
 
     assert verdict() == "not reproduced"
     assert run.summary
-    for number, rank in enumerate(run.summary["ranks"], 1):
-        rank["parameters_sha256"] = str(number)
-        rank["test"] = {"accuracy": number / 10, "loss": 1.0, "correct": number, "count": 10}
-    write_json(run.folder / "summary.json", run.summary)
+    for number, rank in enumerate(run.summary.ranks, 1):
+        rank.parameters_sha256 = str(number)
+        rank.test = {"accuracy": number / 10, "loss": 1.0, "correct": number, "count": 10}
+    write_json(run.folder / "summary.json", run.summary.to_dict())
     assert verdict() == "reproduced"
+
+
+def test_repeats_are_mean_and_deviation_and_decide_what_is_noise(tmp_path: Path):
+    what = Reproduction(report="cs744-vgg11-14", real_data=("cifar10",), steps=4, repeat=3)
+    plan = what.repeated(what.plan())
+    assert [asked.seed for asked in plan[:: len(what.plan())]] == [14, 15, 16]
+    noisy = {14: 0.5, 15: 1.0, 16: 1.5}  # seconds of a step, by seed
+    runs = [made_up(tmp_path, asked, compute=noisy[asked.seed], wire=0.01, steps_per_epoch=4) for asked in plan]
+    table = titled(what.sections(runs), "Conclusion")[0]
+    assert isinstance(table, Table)
+    ours = [column.name for column in table.columns].index("ours")
+    shown = {row[0]: row[ours] for row in table.rows}["ddp"]
+    assert isinstance(shown, Spread) and shown.deviation == pytest.approx(0.5)
+    faster = next(
+        item for item in what.findings(what.by_name(runs)) if "All-reduce takes less time" in item.claim.text
+    )
+    assert faster.verdict == "undecided"
+    assert "each run made 3 times" in what.extent(what.by_name(runs))

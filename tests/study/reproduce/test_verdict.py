@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.study.published import Claim, Place
-from gradsync.study.verdict import Finding, judge
+from gradsync.study.reproduce.published import Claim, RunRank
+from gradsync.study.reproduce.verdict import Finding, judge
 
-A, B, C = map(Place, "abc")
+A, B, C = map(RunRank, "abc")
 FASTER = Claim("A is faster than B.", "step", "rising", (A, B))
 
 
 def judged(
     claim: Claim, *ours: float | None, published: tuple[float, ...] = (), doubt: str = "", noise: float = 0.03
 ) -> Finding:
-    def among(values: tuple[float | None, ...], place: Place) -> float | None:
+    def among(values: tuple[float | None, ...], place: RunRank) -> float | None:
         return dict(zip(claim.places, values, strict=False)).get(place)
 
     return judge(claim, lambda place: among(ours, place), lambda place: among(published, place), doubt, noise)
@@ -77,13 +77,13 @@ def test_the_least_of_all_and_a_bound():
 def test_missing_runs_and_runs_that_cannot_tell():
     missing = judged(FASTER, 1.0, None)
     assert (missing.verdict, missing.reason) == ("not run", "no figure for b")
-    doubted = judged(FASTER, 1.0, 2.0, doubt="made-up data")
+    doubted = judged(FASTER, 1.0, 2.0, doubt="synthetic data")
     assert (doubted.verdict, doubted.ours) == ("undecided", "2×")
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=5, unique=True))
 def test_a_claim_and_its_opposite_are_never_both_reproduced(values: list[float]):
-    places = tuple(Place(str(n)) for n in range(len(values)))
+    places = tuple(RunRank(str(n)) for n in range(len(values)))
     claim = replace(FASTER, places=places)
     opposite = replace(FASTER, places=places[::-1])
     verdicts = {judged(claim, *values).verdict, judged(opposite, *values[::-1]).verdict}

@@ -1,0 +1,74 @@
+"""gradsync.attach in one process: what it refuses, and how often the process group is left."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import gradsync
+from gradsync.errors import InputError
+from gradsync.rank import attach as library
+from gradsync.rank import world
+
+
+def parts() -> tuple[nn.Module, torch.optim.Optimizer]:
+    model = nn.Linear(2, 1)
+    return model, torch.optim.SGD(model.parameters(), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "more", "message"),
+    [
+        ("ps-sync", {}, "ps-sync needs server processes, which `gradsync train --strategy ps-sync` starts"),
+        ("ddp", {"replicas": 2}, "replicas is for data-parallel: ddp has as many workers as there are processes"),
+        ("local", {"replicas": 2}, "replicas is for data-parallel"),
+        ("data-parallel", {"replicas": 0}, "replicas is 0: data-parallel needs at least one"),
+        ("all-reduce", {"bucket_mb": 3}, "unknown option of all-reduce 'bucket-mb'"),
+    ],
+)
+def test_what_cannot_be_attached_is_refused(strategy: str, more: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        gradsync.attach(*parts(), strategy, **more)
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], None]]]:
+    """A process group of this process alone, which ``attach`` takes for one it has joined; what happens at exit."""
+    at_exit: list[Callable[[], None]] = []
+
+    def join(*_: object) -> bool:
+        if dist.is_initialized():
+            return False
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        return True
+
+    monkeypatch.setattr(world, "join", join)
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+    library.leave_at_exit.cache_clear()
+    yield at_exit
+    library.leave_at_exit.cache_clear()
+    world.leave()
+
+
+def test_attached_twice_the_group_is_left_once_at_exit(group: list[Callable[[], None]]):
+    model, optimizer = parts()
+    syncs = [
+        gradsync.attach(model, optimizer, "bucketed"),
+        gradsync.attach(*parts(), "ddp"),
+        gradsync.attach(model, optimizer, "all-reduce"),
+    ]
+    detached: list[object] = []
+    for sync in syncs:
+        sync.on_detach(lambda sync=sync: detached.append(sync))
+    assert len(group) == 1
+    group[0]()
+    assert not dist.is_initialized()
+    assert len(detached) == len(syncs)
+    gradsync.attach(*parts(), "ddp")  # joins anew, and is left by the same registration
+    assert dist.is_initialized()
+    assert len(group) == 1

@@ -1,0 +1,106 @@
+"""The same runs on the terminal, on the page and as CSV have the same numbers, for every kind of command.
+
+Each command is run once, as small as it can be. Then its folder is read again, as `gradsync show` does.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from drawn_tables import Page, PageTable, read_csv, read_terminal, table_text, without_dashes
+from exhibited import text
+from gradsync.draw.cells import cells
+from gradsync.draw.console import PIPE_WIDTH
+from gradsync.draw.export import write_tables
+from gradsync.draw.html.page import page
+from gradsync.exhibit.form import Document, Table
+from gradsync.study.making.document import document
+from gradsync.study.making.found import find
+
+SMALL = "--model logistic --threads 1 --train-samples 64 --test-samples 64"
+COMMANDS = {
+    "compare": f"compare --strategies local,all-reduce --workers 2 --steps 6 --batch-size 16 {SMALL}",
+    "verify": f"verify --strategies all-reduce --workers 2 --steps 3 {SMALL}",
+    "probe": "probe --workers 2 --sizes 1KB,64KB --operations all-reduce,broadcast",
+    "study": f"study batch --batch-sizes 16,32 --steps 4 {SMALL}",
+    "reproduce": "reproduce cs744-tensorflow --scale smoke --only 'Table 4' --no-cluster --steps 3",
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    printed: str
+    folder: Path
+    document: Document
+
+    @property
+    def tables(self) -> list[Table]:
+        """As a page has them: that of the environment is the last one."""
+        found = [item for item in self.document.exhibits if isinstance(item, Table)]
+        return found + ([self.document.environment] if self.document.environment else [])
+
+
+@pytest.fixture(scope="session", params=COMMANDS)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    out = tmp_path_factory.mktemp(request.param)
+    command = [sys.executable, "-m", "gradsync.cli", *shlex.split(COMMANDS[request.param])]
+    done = subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr + done.stdout
+    (folder,) = (out / "studies").iterdir()
+    return Made(done.stdout, folder, document(find([folder])))
+
+
+def test_there_are_tables_with_numbers(made: Made):
+    assert made.tables
+    assert any(isinstance(value, float) for table in made.tables for row in table.rows for value in row)
+    assert not made.document.left_out
+
+
+def test_no_section_and_no_finding_is_there_twice(made: Made):
+    titles = [section.title for section in made.document.sections]
+    assert len(set(titles)) == len(titles)
+    assert len(set(made.document.summary)) == len(made.document.summary)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_terminal_has_every_cell(made: Made, width: int):
+    whole = text(made.document, width, details=True)
+    for table in made.tables[: -1 if made.document.environment else None]:
+        assert table_text(table, width) in whole
+    for table in made.tables:
+        assert max(map(len, table_text(table, width).splitlines())) <= width
+        assert read_terminal(table, width) == cells(table).rows, table.title
+
+
+def test_the_page_has_every_cell(made: Made):
+    written = Page((made.folder / "report.html").read_text()).tables
+    assert Page(page(made.document)).tables == written, "as the command wrote it, and made again from the folder"
+    assert written == [as_on_page(table) for table in made.tables]
+
+
+def as_on_page(table: Table) -> PageTable:
+    shown = cells(table)
+    headings = [f"{column.name} {column.unit}".strip() for column in shown.columns]
+    return PageTable(table.title, headings, [list(row) for row in shown.rows])
+
+
+def test_the_csv_has_every_cell(made: Made, tmp_path: Path):
+    files = write_tables(made.document, tmp_path / "tables")
+    for table, path in zip(made.tables, files, strict=True):
+        assert without_dashes(read_csv(table, path)) == without_dashes(cells(table).rows), table.title
+        assert path.read_text() == (made.folder / "tables" / path.name).read_text(), "as the command wrote it"
+    assert {path.name for path in files} == {path.name for path in (made.folder / "tables").iterdir()}
+
+
+def test_the_command_printed_these_tables(made: Made):
+    shown = [item for section in made.document.sections if not section.detail for item in section.exhibits]
+    tables = [item for item in shown if isinstance(item, Table)]
+    assert tables
+    for table in tables:
+        assert table_text(table, PIPE_WIDTH) in made.printed, table.title
