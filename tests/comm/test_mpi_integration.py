@@ -37,3 +37,20 @@ def test_a_short_read_is_an_error_and_not_what_was_in_memory(tmp_path: Path):
     assert f"{path} is truncated: 53 bytes are needed, but it has 46." in read(path)
     path.unlink()
     assert f"cannot read {path}: " in read(path)
+
+
+FAILED_MESSAGE = """
+from gradsync.comm import mpi
+from gradsync.rank.main import is_lost_peer
+own_mistake = is_lost_peer(ValueError("no"))
+try:
+    mpi.mpi().COMM_WORLD.Send(bytearray(1), dest=7)
+except Exception as error:
+    print(own_mistake, is_lost_peer(error))
+"""
+
+
+def test_an_error_of_mpi_itself_is_not_the_cause_of_a_failed_run():
+    """A collective fails in some of the ranks when another is killed; mpiexec may end them only after that."""
+    done = subprocess.run([sys.executable, "-c", FAILED_MESSAGE], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False True\n", done.stderr

@@ -167,6 +167,11 @@ def abort_on_error() -> None:
     sys.excepthook = show_and_abort
 
 
+def raised(error: BaseException) -> bool:
+    """Whether this is MPI's own error: its collectives fail in some ranks when another is killed."""
+    return mpi.cache_info().currsize > 0 and isinstance(error, mpi().Exception)
+
+
 def leave() -> bool:
     """Finalize MPI once every rank has done its part; return whether it was in use."""
     if not mpi.cache_info().currsize or mpi().Is_finalized():

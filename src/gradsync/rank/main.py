@@ -177,8 +177,10 @@ def end_facts() -> dict[str, Any]:
 
 def is_lost_peer(error: BaseException) -> bool:
     """Whether this rank failed only because another did: its error is not the cause."""
+    if isinstance(error, (LostPeer, torch.distributed.DistError)) or mpi.raised(error):
+        return True
     text = str(error).lower()
-    return isinstance(error, (LostPeer, torch.distributed.DistError)) or "gloo" in text or "nccl" in text
+    return "gloo" in text or "nccl" in text
 
 
 def end(code: int) -> NoReturn:
