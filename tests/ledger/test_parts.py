@@ -65,6 +65,18 @@ def test_who_has_handed_over_and_gone_before_the_last_came_only_waited():
     assert (one["wait"], one["wire"]) == pytest.approx((0.1, 0.0))
 
 
+def test_an_exchange_with_neighbours_does_not_wait_for_a_rank_that_comes_after_its_end():
+    def exchange(start, end):
+        step = row([("forward", 0.0), ("agree", start)], [(start, end, 0)])
+        step["collectives"][0][0] = "exchange"
+        return read_step(step)
+
+    first, second, last = ledgers([exchange(0.1, 0.5), exchange(0.2, 0.9), exchange(0.7, 1.0)])
+    assert (first["wait"], first["wire"]) == pytest.approx((0.1, 0.3))  # it had the second, and ended before the last
+    assert (second["wait"], second["wire"]) == pytest.approx((0.5, 0.2))
+    assert (last["wait"], last["wire"]) == pytest.approx((0.0, 0.3))
+
+
 def test_a_collective_inside_forward_is_taken_from_forward():
     step = read_step(row([("forward", 0.0), ("backward", 0.5)], [(0.2, 0.3, 0), (0.6, 0.9, 0)]))
     ledger = ledgers([step])[0]

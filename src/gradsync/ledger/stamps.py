@@ -15,6 +15,7 @@ POINT_TO_POINT = ("send", "receive")  # these have no number: the other end reco
 
 TO_ROOT = ("gather", "reduce")
 FROM_ROOT = ("broadcast", "scatter")
+EXCHANGE = "exchange"
 
 
 class Collective(NamedTuple):
@@ -86,7 +87,9 @@ def arrivals(ranks: Sequence[Step]) -> list[list[Arrival]]:
     1. All-to-all: every rank depends on every other.
     2. Rooted: the root depends on all others, and each of them on the root alone; in a reduce on all others, as the
        sums are made along a ring or a tree. A rank that only sends waited for none that arrived after it was done.
-    3. Point to point: a server sends its header when its answer is ready. Nothing else is known of the other end.
+    3. Exchange: every rank depends on its neighbours in the ring, which the record does not name; it waited for none
+       that arrived after it was done.
+    4. Point to point: a server sends its header when its answer is ready. Nothing else is known of the other end.
     """
     found = [[Arrival(item.start, rank) for item in step.collectives] for rank, step in enumerate(ranks)]
     together: dict[int, list[tuple[int, int, Collective]]] = defaultdict(list)
@@ -100,14 +103,16 @@ def arrivals(ranks: Sequence[Step]) -> list[list[Arrival]]:
         root = root_of([(rank, item) for rank, _, item in calls])
         last = max(Arrival(item.start, rank) for rank, _, item in calls)
         for rank, place, item in calls:
-            if root is None:
+            if root is None and item.operation != EXCHANGE:
                 found[rank][place] = last
                 continue
-            sends = (rank == root) == (item.operation in FROM_ROOT)
+            only_sends = root is not None and (rank == root) == (item.operation in FROM_ROOT)
+            may_end_first = only_sends or item.operation == EXCHANGE
+            depends_on_all = item.operation in ("reduce", EXCHANGE)
             needed = [
                 Arrival(other.start, peer)
                 for peer, _, other in calls
-                if (root in (rank, peer) or item.operation == "reduce") and not (sends and other.start > item.end)
+                if (depends_on_all or root in (rank, peer)) and not (may_end_first and other.start > item.end)
             ]
             found[rank][place] = max([found[rank][place], *needed])
     return found
