@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.text import printable
+from gradsync.text import abbreviated, printable, size_text
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,26 @@ def test_nothing_is_left_that_a_terminal_would_obey_and_the_rest_stays(text: str
     shown.encode()
     if text.isprintable():
         assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (12, "12 B"),
+        (999, "999 B"),
+        (1000, "1 KB"),
+        (31_400, "31.4 KB"),
+        (999_950, "1 MB"),
+        (1_500_000, "1.5 MB"),
+        (36_924_456, "36.9 MB"),
+        (4 * 10**9, "4 GB"),
+        (5 * 10**15, "5000 TB"),
+    ],
+)
+def test_sizes_have_their_units(count: int, words: str):
+    assert size_text(count) == words
+
+
+def test_a_long_number_is_abbreviated():
+    assert [abbreviated(value) for value in (0.0, 617_250.0, -2.5e6)] == ["0", "617k", "-2.5M"]

@@ -9,7 +9,7 @@ import pytest
 from exhibited import column, tables_of, text
 from gradsync.config.probe import ProbeConfig
 from gradsync.exhibit.form import Chart
-from gradsync.exhibit.probe import probe_line, sections, size_text
+from gradsync.exhibit.probe import probe_line, sections
 from gradsync.figures.bandwidth import fits, point
 from gradsync.figures.value import Spread
 from gradsync.record import ProbeRun
@@ -106,10 +106,3 @@ def test_no_number_is_split_at_any_width(width: int):
     for table in tables_of([section]).values():
         for row in table.texts():
             assert all(cell in shown for cell in row)
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(12, "12 B"), (1000, "1 KB"), (1_500_000, "1.5 MB"), (4 * 10**9, "4 GB")]
-)
-def test_sizes_have_their_units(count: int, words: str):
-    assert size_text(count) == words

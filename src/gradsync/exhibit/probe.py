@@ -11,6 +11,7 @@ from gradsync.figures.fit_scaling import POOR
 from gradsync.figures.value import Spread, Value, written
 from gradsync.record import ProbeRun
 from gradsync.record.summaries import ProbeFit, ProbePoint
+from gradsync.text import size_text
 
 MEANING = (
     "time: that of the slowest rank, from the barrier before a call until the call is done, mean over iterations; "
@@ -130,10 +131,3 @@ def probe_line(run: ProbeRun) -> str:
         return f"{run.name}: a collective benchmark, {run.status}."
     who = f"{counted(run.summary.world_size, 'worker')} over {', '.join(run.summary.transports)}"
     return f"{run.name}: a collective benchmark of {who}, {run.status}: gradsync show {run.name}"
-
-
-def size_text(count: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if count >= factor:
-            return f"{count / factor:g} {unit}"
-    return f"{count} B"

@@ -25,6 +25,7 @@ from gradsync.ledger.timeline import Timeline
 from gradsync.live.follow import Listener, following
 from gradsync.record import Row, read_run
 from gradsync.record.rows import StartRow, StepRow
+from gradsync.text import size_text
 
 COLUMNS = (
     SpinnerColumn(),
@@ -69,10 +70,6 @@ class Pace:
 
 def loss_text(row: StepRow) -> str:
     return "NaN or infinite" if row["loss"] is None else f"{row['loss']:.4f}"
-
-
-def size_text(count: float) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def headline(start: StartRow, place: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from gradsync.draw.vega import labels
 from gradsync.draw.vega.axes import along, category, is_log, is_numeric, measure, tooltip
 from gradsync.draw.vega.panel import Panel
 from gradsync.exhibit.form import PUBLISHED, Chart, Column
+from gradsync.text import abbreviated
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 DASHED = "stroke"
@@ -86,10 +86,7 @@ def written(rows: Sequence[Row], position: Encoding, value: str) -> alt.Chart:
 
 def short(value: float) -> str:
     """A number beside its bar."""
-    if abs(value) < 1e5:
-        return Column("").text(value)
-    power = min(4, int(math.log10(abs(value)) // 3))
-    return f"{value / 1000**power:.3g}{' kMGT'[power]}"
+    return Column("").text(value) if abs(value) < 1e5 else abbreviated(value)
 
 
 def lying_or_standing(panel: Panel, rows: Sequence[Row], **scale: Any) -> Encoding:

@@ -17,14 +17,14 @@ from gradsync.figures.catalogue.of_traffic import (
     counters,
     payload_bytes,
 )
-from gradsync.figures.figure import UNITS, Figure, everyone
+from gradsync.figures.figure import Figure, everyone
 from gradsync.figures.value import Value
 from gradsync.record import RankSummary
+from gradsync.text import size_text
 
 SMALLEST_SHOWN = 500  # bytes, a step
 MOST_ROWS = 32
 FEW_RANKS = 2  # of each run, where all of them would be too many rows
-MB = UNITS["MB"]
 
 RankRow = tuple[Subject, RankSummary]
 
@@ -101,7 +101,7 @@ def names(item: Subject, rank: RankSummary) -> list[Value]:
 def setup(ranks: Sequence[RankSummary]) -> str:
     """The payload sent once before training, of the first rank that has any."""
     found = next((sent for rank in ranks if (sent := payload_bytes(rank, "setup"))), {})
-    parts = [f"{kind} {count * MB:.3g} MB" for kind, count in found.items() if count >= SMALLEST_SHOWN]
+    parts = [f"{kind} {size_text(count)}" for kind, count in found.items() if count >= SMALLEST_SHOWN]
     return f" (before the first step: {', '.join(parts)})" if parts else ""
 
 
