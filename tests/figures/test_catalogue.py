@@ -132,3 +132,17 @@ def test_what_an_unfinished_run_does_not_tell_yet_is_none(tmp_path: Path, measur
     cut = Run(measured.folder, measured.asked, None)
     assert value(cut, "total") is None
     assert value(cut, "step") == pytest.approx(0.1501)
+
+
+def test_gradients_are_those_that_were_recorded(measured: Run):
+    """Half of the parameters are frozen, or all are of half precision."""
+    assert measured.summary and measured.summary.gradient_bytes == 4 * PARAMETERS
+    half = with_figures(measured, gradient_bytes=2 * PARAMETERS)
+    assert value(half, "bandwidth") == pytest.approx(2.0 * PARAMETERS / 0.05, rel=1e-3)
+    assert value(with_figures(measured, gradient_bytes=0), "bandwidth") is None
+
+
+def test_a_record_without_gradient_bytes_is_taken_to_train_all_parameters(measured: Run):
+    old = with_figures(measured, gradient_bytes=None)
+    assert value(old, "bandwidth") == pytest.approx(4.0 * PARAMETERS / 0.05, rel=1e-3)
+    assert value(with_figures(old, precision="fp64"), "bandwidth") == pytest.approx(8.0 * PARAMETERS / 0.05, rel=1e-3)

@@ -24,6 +24,7 @@ def start(rank: int, steps_per_epoch: int) -> dict:
         "backend": "gloo",
         "device": "cpu",
         "parameters": 7,
+        "gradient_bytes": 24,
         "steps_per_epoch": steps_per_epoch,
     }
 

@@ -48,7 +48,6 @@ def test_the_first_and_the_last_sample_frame_the_training(tmp_path: Path):
         steps=2,
         source="test",
         closed_form=ByteCounts(sent_bytes=200.0, received_bytes=200.0),
-        overhead_percent=(210 / 200 - 1) * 100,
     )
     assert cpu_percent(record) > 0
     assert without_core(record) >= 0

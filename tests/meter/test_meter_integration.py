@@ -11,6 +11,8 @@ import pytest
 from gradsync import launch
 from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
+from gradsync.figures.catalogue.of_traffic import OVERHEAD
+from gradsync.figures.figure import At
 from gradsync.ledger.parts import HIDDEN, PARTS, ledgers, under_way
 from gradsync.ledger.stragglers import NO_CORE
 from gradsync.ledger.timeline import whole_steps
@@ -112,7 +114,8 @@ def test_the_kernel_counts_what_the_closed_form_says(runs: Runs, strategy: str, 
             assert closed_form.sent_bytes == closed_form.received_bytes == pytest.approx(expected * STEPS)
         for name in ("sent_bytes", "received_bytes"):
             assert getattr(network, name) == pytest.approx(getattr(closed_form, name), rel=0.05, abs=1e4)
-        assert abs(network.overhead_percent) < 5
+        overhead = OVERHEAD.of(At(runs[strategy, "local", workers], rank.rank))
+        assert overhead is not None and abs(overhead) < 0.05
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])

@@ -33,19 +33,12 @@ def network(record: RankRecord) -> Network | None:
         steps=steps,
         source=(start["network_source"] if start else None) or "",
         closed_form=expected,
-        overhead_percent=overhead(sent + received, expected.sent_bytes + expected.received_bytes)
-        if expected
-        else None,
     )
 
 
 def traffic(row: HostRow) -> ByteCounts | None:
     sent, received = row["sent_bytes"], row["received_bytes"]
     return None if sent is None or received is None else ByteCounts(sent_bytes=sent, received_bytes=received)
-
-
-def overhead(counted: float, expected: float) -> float | None:
-    return (counted / expected - 1) * 100 if expected else None
 
 
 def payload(record: RankRecord) -> Payload | None:

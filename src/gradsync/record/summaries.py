@@ -62,7 +62,6 @@ class Network(ByteCounts):
     steps: Count
     source: str
     closed_form: ByteCounts | None
-    overhead_percent: float | None
 
 
 @dataclass(kw_only=True)
@@ -216,6 +215,9 @@ class RunSummary(Ended):
     straggler: StragglerFound | None
     ranks: Annotated[list[RankSummary], Filled()]
     servers: list[RankSummary]
+    gradient_bytes: Bytes | None = None
+    """Of the parameters that are trained; None in the summaries of earlier versions."""
+
     window: str = DEFAULT_WINDOW
     """The window that was asked for."""
 

@@ -24,7 +24,6 @@ def counted(out: Path, strategy: str, workers: int = 2) -> Run:
         steps=10,
         source="sockets",
         closed_form=ByteCounts(sent_bytes=40e6, received_bytes=40e6),
-        overhead_percent=3.75,
     )
     handed = ByteCounts(sent_bytes=40e6, received_bytes=40e6)
     once = ByteCounts(sent_bytes=8e6, received_bytes=0)

@@ -105,13 +105,16 @@ def payload_bytes(rank: RankSummary, when: Literal["kinds", "setup"] = "kinds") 
 
 
 def gradient_bytes(figures: RunSummary) -> float:
+    """As recorded; in an older record they are not, and all parameters count as trained, in full precision."""
+    if figures.gradient_bytes is not None:
+        return figures.gradient_bytes
     return (figures.parameters or 0) * (8 if figures.precision == "fp64" else 4)
 
 
 def bandwidth(at: At) -> float | None:
     """Bus bandwidth of an all-reduce of all gradients over the time of communication in a step, hidden or not."""
     figures = at.figures
-    if not figures.ledger or figures.world_size < 2 or not figures.parameters:
+    if not figures.ledger or figures.world_size < 2 or not gradient_bytes(figures):
         return None
     busy = sum(figures.ledger[part] for part in COMMUNICATION) + (figures.hidden_comm or 0.0)
     return link_share("all-reduce", figures.world_size) * gradient_bytes(figures) / busy if busy else None

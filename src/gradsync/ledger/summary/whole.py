@@ -59,6 +59,7 @@ def summarize(
         precision=config.precision,
         norm=config.norm,
         parameters=start["parameters"] if start else None,
+        gradient_bytes=start["gradient_bytes"] if start else None,
         steps=max(len(record.steps) for record in ranks),
         steps_per_epoch=start["steps_per_epoch"] if start else None,
         batch_size=config.batch_size,
