@@ -12,11 +12,6 @@ from marked import write_or_check
 
 from gradsync.exhibit.columns import COLUMNS
 from gradsync.figures.catalogue import FIGURES, ROOMS, figures_in
-from gradsync.figures.figure import Figure
-
-
-def unit_of(figure: Figure) -> str:
-    return "%" if figure.form.endswith("%") else figure.unit or "–"
 
 
 def table(rows: list[tuple[str, str, str, str]]) -> str:
@@ -26,20 +21,15 @@ def table(rows: list[tuple[str, str, str, str]]) -> str:
 
 
 def facts() -> str:
-    """Columns that are not figures of the catalogue: the settings of the run, and how it compares with another."""
-    rows = []
-    for name, choice in COLUMNS.items():
-        if name not in FIGURES:
-            unit = "%" if choice.column.form.endswith("%") else choice.column.unit or "–"
-            meaning = choice.note.removeprefix(f"{choice.column.name}: ") or "setting of the run"
-            rows.append((name, choice.column.name, unit, meaning))
-    return table(rows)
+    """Columns that are not figures of the catalogue."""
+    others = {name: choice.column.name for name, choice in COLUMNS.items() if name not in FIGURES}
+    return table([(name, title, "–", "setting of the run") for name, title in others.items()])
 
 
 def written() -> str:
-    parts = ["## Settings of the run, and speed-up", facts()]
+    parts = ["## Settings of the run", facts()]
     for title, room in ROOMS.items():
-        rows = [(each.name, each.title, unit_of(each), each.meaning) for each in figures_in(room)]
+        rows = [(each.name, each.title, each.bare_unit or "–", each.meaning) for each in figures_in(room)]
         parts += [f"## {title}", table(rows)]
     return "\n\n".join(parts)
 

@@ -156,7 +156,7 @@ def calling(pattern: str) -> set[str]:
 
 
 def test_a_speed_up_is_defined_once():
-    assert defined("speed_up") == ["figures/speed_up.py"]
+    assert defined("speed_up") == ["figures/catalogue/of_speed_up.py"]
 
 
 def test_wait_and_wire_are_split_in_one_place():

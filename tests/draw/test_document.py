@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_comparison_becomes_sentences_tables_and_charts(tmp_path: Path):
     first = "ddp has 2.00× the throughput of one process, at 50% of the ideal (0.50 ± 0.00 s a step)"
     assert made.summary[0] == f"{first}; all-reduce 1.67×, gather-scatter 1.11×."
     assert "A step of ddp is 80% forward and backward, 20% moving bytes." in made.summary
-    assert "Test accuracy lies between 80.0% (local) and 86.0% (ddp)." in made.summary
+    assert "Test accuracy lies between 80.00% (local) and 86.00% (ddp)." in made.summary
     assert table(made, RUNS)["all-reduce"]["speed-up"] == pytest.approx(1.0001 / 0.6001)
     assert table(made, "The ledger of a step")["all-reduce"]["wire"] == pytest.approx(100)
     assert set(table(made, "Bytes of a step")) == {"gather-scatter", "all-reduce", "ddp"}
@@ -102,6 +103,16 @@ def test_scaling_over_nodes_is_one_line(tmp_path: Path, as_study: bool):
     measured = [row for row in chart.rows if row["series"] == "ddp"]
     assert [row["workers"] for row in measured] == [1, 2, 4]
     assert {str(row["series"]).partition(" ")[0] for row in chart.rows} == {"ddp", "ideal", "Amdahl"}
+
+
+@pytest.mark.parametrize(("accumulate", "sections"), [(None, 1), (2, 0)])
+def test_runs_that_did_other_work_are_not_one_scaling(tmp_path: Path, accumulate: int | None, sections: int):
+    """More accumulated batches in a step are other work: they have no speed-up over one process without."""
+    one = RunConfig(model="logistic", strategy="local", workers=1, batch_size=64, steps=6)
+    made_up(tmp_path, one)
+    made_up(tmp_path, replace(one, strategy="ddp", workers=2, **({"accumulate": accumulate} if accumulate else {})))
+    made = document(collect([tmp_path]))
+    assert sum(section.title.startswith("Strong scaling") for section in made.sections) == sections
 
 
 def test_one_step_shows_who_computes_and_sends(tmp_path: Path):

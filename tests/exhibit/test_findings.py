@@ -119,12 +119,45 @@ def test_uneven_bytes_and_stragglers_are_told(tmp_path: Path):
     assert "gather-scatter: rank 2 arrives last in 9 of 10 steps, by 50 ms; cause: forward." in told
 
 
+def repeats(out: Path, strategy: str, *paces: tuple[float, float]) -> list[Run]:
+    """A run of each computation and wire, with a seed of its own."""
+    asked = RunConfig(model="logistic", strategy=strategy, workers=4, batch_size=64, steps=12)
+    return [
+        made_up(out, replace(asked, seed=seed), compute=compute, wire=wire)
+        for seed, (compute, wire) in enumerate(paces)
+    ]
+
+
+def test_findings_are_of_all_repeats_as_the_tables_are(tmp_path: Path):
+    """The first of ddp is the fastest of all runs, and computes only."""
+    runs = [*repeats(tmp_path, "ddp", (0.1, 0.0), (0.5, 0.5)), *repeats(tmp_path, "ring", (0.2, 0.0), (0.2, 0.0))]
+    told = findings(named(cases(runs)))
+    assert told[0].startswith("ddp is the fastest: 0.55 ± 0.64 s a step, 352 ± 407 samples per second.")
+    assert "A step of ddp is 75% forward and backward, 25% moving bytes." in told
+    steady = [*repeats(tmp_path, "ddp", (0.1, 0.0), (0.9, 0.0)), *repeats(tmp_path, "ring", (0.11, 0.0), (0.11, 0.0))]
+    assert findings(named(cases(steady)))[0].startswith("ring is the fastest")
+
+
+def test_stragglers_and_uneven_bytes_of_a_later_repeat_are_told(tmp_path: Path):
+    first, second, third = repeats(tmp_path, "gather-scatter", (0.8, 0.0), (0.8, 0.0), (0.8, 0.0))
+    late = StragglerFound(rank=2, late_steps=9, steps=10, seconds=0.05, cause="forward")
+    assert second.summary
+    network = second.summary.ranks[0].network
+    assert network
+    most = replace(second.summary.ranks[0], network=replace(network, sent_bytes=7 * network.sent_bytes))
+    second = with_figures(second, straggler=late, ranks=[most, *second.summary.ranks[1:]])
+    third = with_figures(third, straggler=late)
+    told = findings(named(cases([first, second, third])))
+    assert "gather-scatter, in 2 of 3 runs: rank 2 arrives last in 9 of 10 steps, by 50 ms; cause: forward." in told
+    assert "gather-scatter: rank 0 sends 3.0× the average of the others." in told  # (1 + 7 + 1) / 3
+
+
 @pytest.mark.parametrize(
     ("accuracies", "sentence"),
     [
-        ([0.5], "ddp reaches 50.0% on the test set."),
-        ([0.5, 0.5], "All 2 reach 50.0% on the test set."),
-        ([0.8, 0.5], "Test accuracy lies between 50.0% (ring) and 80.0% (ddp)."),
+        ([0.5], "ddp reaches 50.00% on the test set."),
+        ([0.5, 0.5], "All 2 reach 50.00% on the test set."),
+        ([0.8, 0.5], "Test accuracy lies between 50.00% (ring) and 80.00% (ddp)."),
     ],
 )
 def test_what_they_reach(tmp_path: Path, accuracies: list[float], sentence: str):

@@ -103,6 +103,10 @@ def measured(tmp_path: Path) -> Run:
         ("overhead", 0.0),
         ("gradients-step", 4.0 * PARAMETERS),
         ("bandwidth", 4.0 * PARAMETERS / 0.05),
+        ("forward-share", 0.1 / 0.1501),
+        ("compute-share", 0.1 / 0.1501),
+        ("communication-share", 0.05 / 0.1501),
+        ("hidden-share", 0.0),
         ("cpu-cores", 2 * 2.0 / 3.002),
         ("memory", 1e8),
     ],
@@ -146,3 +150,14 @@ def test_a_record_without_gradient_bytes_is_taken_to_train_all_parameters(measur
     old = with_figures(measured, gradient_bytes=None)
     assert value(old, "bandwidth") == pytest.approx(4.0 * PARAMETERS / 0.05, rel=1e-3)
     assert value(with_figures(old, precision="fp64"), "bandwidth") == pytest.approx(8.0 * PARAMETERS / 0.05, rel=1e-3)
+
+
+def test_a_value_is_written_in_the_unit_and_form_of_its_figure():
+    assert FIGURES["accuracy"].text(0.93125) == "93.12%"
+    assert FIGURES["wire-step"].text(Spread(0.0123, 0.001)) == "12.3 ± 1.0"
+    assert FIGURES["speed-up"].text(1.5) == "1.50"
+    assert FIGURES["efficiency"].text(None) == "–"
+
+
+def test_on_an_axis_a_share_is_in_percent():
+    assert (FIGURES["accuracy"].bare_unit, FIGURES["step"].bare_unit, FIGURES["updates"].bare_unit) == ("%", "s", "")

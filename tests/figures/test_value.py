@@ -11,10 +11,12 @@ from gradsync.figures.value import (
     Spread,
     Value,
     deviation_of,
+    difference,
     mean_of,
     over_repeats,
     ratio,
     scaled,
+    standard_error,
     written,
 )
 
@@ -65,3 +67,16 @@ def test_relative_deviations_of_a_ratio_add_up_as_independent_errors_do():
     assert ratio(None, 5.0) is None
     assert ratio(5.0, None) is None
     assert ratio(5.0, 0.0) is None
+
+
+def test_deviations_of_a_difference_add_up_as_independent_errors_do():
+    assert difference(Spread(10.0, 0.3), Spread(4.0, 0.4)) == Spread(6.0, pytest.approx(0.5))
+    assert difference(10.0, Spread(4.0, 0.4)) == Spread(6.0, pytest.approx(0.4))
+    assert difference(3.0, 1.0) == 2.0
+    assert difference(None, 1.0) is difference(1.0, None) is None
+
+
+def test_the_standard_error_of_a_mean_falls_with_the_number_of_measurements():
+    assert standard_error(Spread(1.0, 0.3), 9) == pytest.approx(0.1)
+    assert standard_error(Spread(1.0, 0.3), 0) == 0.3
+    assert standard_error(1.0, 9) is None

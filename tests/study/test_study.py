@@ -223,7 +223,7 @@ def test_synchronous_against_asynchronous(tmp_path: Path):
     assert len(column(tables([section])[1], "finished")) == 4
     assert section.sentences == [
         "2 workers, batches of 50: asynchronous training takes 0.50 of the time of synchronous training and reaches "
-        "90.0% against 88.0%."
+        "90.00% against 88.00%."
     ]
     with pytest.raises(InputError, match="this study is about ps-sync and ps-async"):
         SyncAsync(strategies=("ddp",))
@@ -241,7 +241,7 @@ def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path
     runs = [made_up(tmp_path, config, accuracy=0.5 + (config.lr or 0)) for config in plan]
     section = study.sections(runs)[0]
     assert column(tables([section])[0], "augment") == ["true", "false", "true", "false"]
-    assert "60.0%, with lr 0.1" in section.sentences[0]
+    assert "60.00%, with lr 0.1" in section.sentences[0]
     assert [chart.x.log for chart in charts([section])] == [True, True]
 
 

@@ -35,7 +35,7 @@ def case_table(
     rows = [
         [
             *(fact(case) for fact in facts.values()),
-            *(item[1](case) if isinstance(item, tuple) else cell(case, item) for item in figures),
+            *(item[1](case) if isinstance(item, tuple) else cell(case, item, among=found) for item in figures),
         ]
         for case in found
     ]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradsync.errors import unknown
-from gradsync.exhibit.form import Column
+from gradsync.exhibit.form import Axis, Column
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import FIGURES
+from gradsync.figures.catalogue.of_speed_up import Relative
 from gradsync.figures.figure import UNITS, Figure
-from gradsync.figures.speed_up import is_one_process, speed_up
-from gradsync.figures.value import Value, scaled
+from gradsync.figures.value import Value, mean_of, scaled
 from gradsync.record import RunSummary
 
 DEFAULT = ("workers", "step", "speed-up", "efficiency", "samples", "epoch", "train-loss", "test-loss", "accuracy")
@@ -21,14 +21,36 @@ def column(figure: Figure) -> Column:
     return Column(figure.title, figure.unit, figure.form)
 
 
-def cell(case: Case, figure: Figure, rank: int | None = None) -> Value:
-    """The value in the unit of its column; None unless the case was completed."""
-    return cell_so_far(case, figure, rank) if case.completed else None
+def cell(case: Case, figure: Figure, rank: int | None = None, among: Sequence[Case] = ()) -> Value:
+    """The value in the unit of its column; None unless the case was completed.
+
+    ``among``: the cases that a relative figure finds its baseline in.
+    """
+    return cell_so_far(case, figure, rank, among) if case.completed else None
 
 
-def cell_so_far(case: Case, figure: Figure, rank: int | None = None) -> Value:
+def cell_so_far(case: Case, figure: Figure, rank: int | None = None, among: Sequence[Case] = ()) -> Value:
     """The same, but also for a run that failed or has not ended: as far as it got."""
-    return scaled(case.so_far(figure, rank), UNITS[figure.unit])
+    value = figure.among(case, among) if isinstance(figure, Relative) else case.so_far(figure, rank)
+    return scaled(value, UNITS[figure.unit])
+
+
+def axis(figure: Figure, log: bool = False) -> Axis:
+    """Of a chart whose rows have the figure under its own name, as ``heights`` gives it.
+
+    A loss or an accuracy varies little beside what it is: its axis need not begin at 0.
+    """
+    return Axis(figure.name, figure.title, figure.bare_unit, log=log, zero=not figure.learnt)
+
+
+def height(value: Value, figure: Figure) -> float | None:
+    """A value, in base units, as a number on the axis of its figure."""
+    return mean_of(scaled(value, UNITS[figure.bare_unit]))
+
+
+def heights(case: Case, *figures: Figure, rank: int | None = None) -> dict[str, float | None]:
+    """Figures of a case, by name, for the rows of a chart."""
+    return {figure.name: height(case.so_far(figure, rank), figure) for figure in figures}
 
 
 @dataclass(frozen=True)
@@ -44,26 +66,11 @@ class Choice:
 
 def of_figure(figure: Figure) -> Choice:
     note = "" if figure.obvious else figure.note
-    return Choice(column(figure), lambda case, found: cell_so_far(case, figure), note)
+    return Choice(column(figure), lambda case, found: cell_so_far(case, figure, among=found), note)
 
 
 def fact(title: str, of: Callable[[RunSummary], Value]) -> Choice:
     return Choice(Column(title), lambda case, found: of(case.figures))
-
-
-def ratio_of(case: Case, found: Sequence[Case]) -> Value:
-    """One process is the baseline: 1, unless nothing is compared with it."""
-    item = speed_up(case, found)
-    return item.ratio if item else 1.0 if is_one_process(case) and has_speed_ups(found) else None
-
-
-def efficiency_of(case: Case, found: Sequence[Case]) -> Value:
-    item = speed_up(case, found)
-    return item.efficiency if item else None
-
-
-def has_speed_ups(found: Sequence[Case]) -> bool:
-    return any(speed_up(case, found) for case in found)
 
 
 COLUMNS: dict[str, Choice] = {
@@ -73,16 +80,6 @@ COLUMNS: dict[str, Choice] = {
     "transport": fact("transport", lambda figures: figures.transport),
     "batch": fact("batch", lambda figures: figures.batch_size),
     "threads": fact("threads", lambda figures: figures.threads),
-    "speed-up": Choice(
-        Column("speed-up", "×", ".2f"),
-        ratio_of,
-        "speed-up: throughput over that of one process with the same work on the same hardware",
-    ),
-    "efficiency": Choice(
-        Column("efficiency", "", ".0%"),
-        efficiency_of,
-        "efficiency: speed-up divided by the ideal, the ratio of the workers' cores or GPUs to those of one process",
-    ),
     **{name: of_figure(figure) for name, figure in FIGURES.items()},
 }
 

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from gradsync.config.values import counted
 from gradsync.exhibit.remarks import doubts
 from gradsync.exhibit.runs.subjects import Subject
+from gradsync.exhibit.speed_ups import beyond_ideal, explained
+from gradsync.figures.cases import Case
 from gradsync.figures.catalogue.of_learning import ACCURACY
-from gradsync.figures.catalogue.of_time import SAMPLES, STEP
-from gradsync.figures.speed_up import SpeedUp, beyond_ideal, explained, speed_up
-from gradsync.figures.value import mean_of, written
-from gradsync.ledger.parts import HIDDEN
+from gradsync.figures.catalogue.of_speed_up import EFFICIENCY, SPEED_UP, SpeedUp, speed_up
+from gradsync.figures.catalogue.of_time import HIDDEN_SHARE, PART_SHARE, SAMPLES, STEP
+from gradsync.figures.catalogue.of_traffic import SENT
+from gradsync.figures.figure import Figure
+from gradsync.figures.value import mean_of
 from gradsync.ledger.stragglers import sentence
-from gradsync.record.summaries import PARTS
+from gradsync.ledger.summary import figures_of
+from gradsync.record.summaries import StragglerFound
 
-COMPUTING = ("forward", "backward")
 WORTH_A_WORD = 0.03  # of a step
 UNEVEN = 1.5  # one rank's bytes over the others'
 MOST_FASTER = 4  # strategies named with their speed-ups
@@ -44,13 +47,18 @@ def compared(subjects: Sequence[Subject]) -> list[tuple[Subject, SpeedUp]]:
     return sorted(found, key=lambda pair: -(mean_of(pair[1].ratio) or 0.0))
 
 
+def mean(case: Case, figure: Figure, rank: int | None = None) -> float:
+    """Over the repeats, as in the tables; 0 where there is none."""
+    return mean_of(case.so_far(figure, rank)) or 0.0
+
+
 def pace(subjects: Sequence[Subject], found: Sequence[tuple[Subject, SpeedUp]]) -> Iterator[str]:
     """The throughput, relative to one process where there is a run of it on the same work."""
     if found:
         (first, best), *rest = found[:MOST_FASTER]
         text = (
-            f"{first.name} has {times(best)} the throughput of one process, at {efficiency(best)} of the ideal "
-            f"({written(first.case.so_far(STEP))} s a step)"
+            f"{first.name} has {times(best)} the throughput of one process, "
+            f"at {EFFICIENCY.text(best.efficiency)} of the ideal ({STEP.text(first.case.so_far(STEP))} s a step)"
         )
         others = ", ".join(f"{item.name} {times(ratio)}" for item, ratio in rest)
         yield f"{text}; {others}." if others else f"{text}."
@@ -61,22 +69,18 @@ def pace(subjects: Sequence[Subject], found: Sequence[tuple[Subject, SpeedUp]]) 
             )
     elif fastest := quickest(subjects):
         told = " is the fastest" if sum(item.case.completed for item in subjects) > 1 else ""
-        rate = written(fastest.case.so_far(SAMPLES), SAMPLES.form)
-        yield f"{fastest.name}{told}: {written(fastest.case.so_far(STEP))} s a step, {rate} samples per second."
+        step, rate = (figure.text(fastest.case.so_far(figure)) for figure in (STEP, SAMPLES))
+        yield f"{fastest.name}{told}: {step} s a step, {rate} samples per second."
 
 
 def times(ratio: SpeedUp) -> str:
-    return f"{written(ratio.ratio, '.2f')}×"
-
-
-def efficiency(ratio: SpeedUp) -> str:
-    return written(ratio.efficiency, ".0%")
+    return f"{SPEED_UP.text(ratio.ratio)}×"
 
 
 def quickest(subjects: Sequence[Subject]) -> Subject | None:
     done = [item for item in subjects if item.case.completed] or subjects
-    timed = [item for item in done if item.figures.samples_per_second and item.figures.seconds_per_step]
-    return max(timed, key=lambda item: item.figures.samples_per_second or 0.0, default=None)
+    timed = [item for item in done if mean(item.case, SAMPLES) and mean(item.case, STEP)]
+    return max(timed, key=lambda item: mean(item.case, SAMPLES), default=None)
 
 
 def spent(subjects: Sequence[Subject]) -> Iterator[str]:
@@ -84,26 +88,30 @@ def spent(subjects: Sequence[Subject]) -> Iterator[str]:
     measured = [item for item in subjects if item.measured]
     shared = [item for item in measured if len(item.figures.ranks) > 1]
     item = quickest(shared or measured)
-    ledger = item.figures.ledger if item else None
-    if item is None or ledger is None:
+    if item is None:
         return
-    whole = sum(ledger.values()) or 1.0
-    parts = {"forward and backward": sum(ledger[name] for name in COMPUTING)}
     names = NAMES | ({"wait": "waiting for a server"} if item.figures.updates else {})
-    parts |= {names[name]: ledger[name] for name in PARTS if name not in COMPUTING}
+    shares = dict.fromkeys(names.values(), 0.0)
+    for part, figure in PART_SHARE.items():
+        shares[names[part]] += mean(item.case, figure)
     told = [
-        f"{value / whole:.0%} {name}"
-        for name, value in sorted(parts.items(), key=lambda pair: -pair[1])
-        if value / whole >= WORTH_A_WORD
+        f"{PART_SHARE['wire'].text(share)} {name}"
+        for name, share in sorted(shares.items(), key=lambda pair: -pair[1])
+        if share >= WORTH_A_WORD
     ]
-    behind = getattr(item.figures, HIDDEN) / whole
+    behind = mean(item.case, HIDDEN_SHARE)
     beside = (
-        f"; communication worth {behind:.0%} of it is hidden behind computation" if behind >= WORTH_A_WORD else ""
+        f"; communication worth {HIDDEN_SHARE.text(behind)} of it is hidden behind computation"
+        if behind >= WORTH_A_WORD
+        else ""
     )
-    yield f"A step of {item.name} is {', '.join(told)}{beside}."
+    if told:
+        yield f"A step of {item.name} is {', '.join(told)}{beside}."
 
 
 NAMES = {
+    "forward": "forward and backward",
+    "backward": "forward and backward",
     "data": "loading batches",
     "copy": "copying batches to the device",
     "wait": "waiting for the last rank",
@@ -114,21 +122,27 @@ NAMES = {
 
 
 def waiting(subjects: Sequence[Subject]) -> Iterator[str]:
+    """The slow rank of each run; of repeats, each rank that was slow in one of them, and in how many."""
     for item in subjects:
-        if item.figures.straggler:
-            yield f"{item.name}: {sentence(item.figures.straggler)}."
+        slow: dict[int, list[StragglerFound]] = {}
+        for run in item.case.runs:
+            if found := figures_of(run).straggler:
+                slow.setdefault(found.rank, []).append(found)
+        repeats = len(item.case.runs)
+        for each in slow.values():
+            where = f", in {len(each)} of {repeats} runs" if repeats > 1 else ""
+            yield f"{item.name}{where}: {sentence(each[0])}."
 
 
 def uneven(subjects: Sequence[Subject]) -> Iterator[str]:
     for item in subjects:
-        sent = [rank.network.sent_bytes if rank.network else 0 for rank in item.figures.ranks]
-        known = [value for value in sent if value]
-        if len(known) < 3 or len(known) < len(sent):
+        sent = [mean(item.case, SENT, rank.rank) for rank in item.figures.ranks]
+        if len(sent) < 3 or not all(sent):
             continue
-        most = max(known)
-        others = (sum(known) - most) / (len(known) - 1)
+        most = max(sent)
+        others = (sum(sent) - most) / (len(sent) - 1)
         if most > UNEVEN * others:
-            yield f"{item.name}: rank {known.index(most)} sends {most / others:.1f}× the average of the others."
+            yield f"{item.name}: rank {sent.index(most)} sends {most / others:.1f}× the average of the others."
 
 
 def reached(subjects: Sequence[Subject]) -> Iterator[str]:
@@ -137,11 +151,12 @@ def reached(subjects: Sequence[Subject]) -> Iterator[str]:
         return
     (worst, last), (best, first) = min(tested, key=by_value), max(tested, key=by_value)
     if len(tested) == 1:
-        yield f"{first.name} reaches {best:.1%} on the test set."
+        yield f"{first.name} reaches {ACCURACY.text(best)} on the test set."
     elif best == worst:
-        yield f"All {len(tested)} reach {best:.1%} on the test set."
+        yield f"All {len(tested)} reach {ACCURACY.text(best)} on the test set."
     else:
-        yield f"Test accuracy lies between {worst:.1%} ({last.name}) and {best:.1%} ({first.name})."
+        low, high = f"{ACCURACY.text(worst)} ({last.name})", f"{ACCURACY.text(best)} ({first.name})"
+        yield f"Test accuracy lies between {low} and {high}."
 
 
 def by_value(pair: tuple[float, Subject]) -> float:

@@ -78,14 +78,10 @@ def repeated(found: Sequence[ProbePoint]) -> list[ProbePoint]:
 
 
 def together(points: Sequence[ProbePoint]) -> ProbePoint:
-    seconds = [item.seconds for item in points]
-    mean, first = statistics.fmean(seconds), points[0]
+    """Of the mean times, as if each were one measurement."""
+    first, seconds = points[0], [item.seconds for item in points]
     return replace(
-        first,
+        point(first.transport, first.operation, first.workers, first.size, first.bytes, seconds),
         iterations=sum(item.iterations for item in points),
-        seconds=mean,
-        spread_seconds=statistics.stdev(seconds),
         median_seconds=statistics.median(item.median_seconds for item in points),
-        algorithm_bandwidth=first.bytes / mean,
-        bus_bandwidth=first.bytes / mean * first.factor,
     )

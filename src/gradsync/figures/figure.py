@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from gradsync.figures.value import Value, scaled, written
 from gradsync.ledger.summary import figures_of
 from gradsync.record import RankSummary, Run, RunSummary
 
@@ -29,12 +30,11 @@ UNITS = {
 
 @dataclass(frozen=True)
 class At:
-    """One run, and what is asked about it: for a rank, at a step or an epoch ``x``, or against another run."""
+    """One run, and what is asked about it: for a rank, at a step or an epoch ``x``."""
 
     run: Run
     rank: int | None = None
     x: float | None = None
-    against: Run | None = None
 
     @cached_property
     def figures(self) -> RunSummary:
@@ -100,3 +100,12 @@ class Figure:
     @property
     def note(self) -> str:
         return f"{self.title}: {self.meaning}"
+
+    @property
+    def bare_unit(self) -> str:
+        """The unit of its bare numbers, as on an axis: what is written in percent is then in percent."""
+        return "%" if self.form.endswith("%") else self.unit
+
+    def text(self, value: Value) -> str:
+        """A value, in base units, as it is written everywhere; the unit is left to the sentence."""
+        return written(scaled(value, UNITS[self.unit]), self.form)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 NOTHING = "–"
 PRECISE = "precise"
+CERTAIN = 2  # deviations, or standard errors: a larger difference is not chance
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ def deviation_of(value: Value) -> float | None:
     return value.deviation if isinstance(value, Spread) else None
 
 
+def standard_error(value: Value, count: int) -> float | None:
+    """Of a mean of ``count`` measurements, from their deviation."""
+    deviation = deviation_of(value)
+    return None if deviation is None else deviation / max(1, count) ** 0.5
+
+
 def scaled(value: Value, factor: float) -> Value:
     """The same in another unit."""
     if isinstance(value, Spread):
@@ -61,6 +68,15 @@ def ratio(one: Value, other: Value) -> float | Spread | None:
     if not errors:
         return above / below
     return Spread(above / below, above / below * math.hypot(*errors))
+
+
+def difference(one: Value, other: Value) -> float | Spread | None:
+    """One less the other. Deviations are combined as independent errors."""
+    above, below = mean_of(one), mean_of(other)
+    if above is None or below is None:
+        return None
+    errors = [value.deviation for value in (one, other) if isinstance(value, Spread)]
+    return Spread(above - below, math.hypot(*errors)) if errors else above - below
 
 
 def written(value: Value, form: str = "") -> str:

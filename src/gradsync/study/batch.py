@@ -9,7 +9,7 @@ from typing import ClassVar
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
-from gradsync.exhibit.columns import cell
+from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Section, Table
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
@@ -87,20 +87,18 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     if len(done) < 2:
         return []
     size = Axis("batch", "batch size", log=True)
-    rows = [
+    rows: list[dict[str, str | int | float | None]] = [
         {
             "batch": case.figures.batch_size,
-            "seconds": mean_of(cell(case, EPOCH)),
-            "samples": mean_of(cell(case, SAMPLES)),
-            "memory": mean_of(cell(case, DEVICE_MEMORY)),
+            **heights(case, EPOCH, SAMPLES, DEVICE_MEMORY),
             "strategy": way_of(case, done),
         }
         for case in done
     ]
     return [
-        Chart("Time of an epoch by batch size", "lines", rows, size, Axis("seconds", "epoch", "s"), "strategy"),
-        Chart("Throughput by batch size", "lines", rows, size, Axis("samples", "throughput", "1/s"), "strategy"),
-        Chart("Peak memory by batch size", "lines", rows, size, Axis("memory", "peak memory", "MB"), "strategy"),
+        Chart("Time of an epoch by batch size", "lines", rows, size, axis(EPOCH), "strategy"),
+        Chart("Throughput by batch size", "lines", rows, size, axis(SAMPLES), "strategy"),
+        Chart("Peak memory by batch size", "lines", rows, size, axis(DEVICE_MEMORY), "strategy"),
     ]
 
 
@@ -124,12 +122,12 @@ def fastest(own: Sequence[Case], way: str) -> str:
     first, best = own[0], min(own, key=lambda case: mean_of(case.value(EPOCH)) or 0.0)
     slow, fast = first.value(EPOCH), best.value(EPOCH)
     text = (
-        f"On {first.figures.device}{way}, an epoch of {first.figures.model} takes {written(slow)} s with batches of "
-        f"{first.figures.batch_size}"
+        f"On {first.figures.device}{way}, an epoch of {first.figures.model} takes {EPOCH.text(slow)} s with batches "
+        f"of {first.figures.batch_size}"
     )
     if best is first:
         return f"{text}: no larger batch is faster."
     return (
-        f"{text}, and {written(fast)} s with batches of {best.figures.batch_size}: "
+        f"{text}, and {EPOCH.text(fast)} s with batches of {best.figures.batch_size}: "
         f"{written(ratio(slow, fast), '.2f')}× as fast, and the fastest of all."
     )

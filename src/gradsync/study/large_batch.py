@@ -14,10 +14,11 @@ from gradsync.config import RunConfig
 from gradsync.config.resolved import LEARNING_RATE
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, Fact, case_table
+from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Section, Table
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_ACCURACY, TRAIN_LOSS, UPDATES
-from gradsync.figures.value import mean_of, written
+from gradsync.figures.value import mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -105,23 +106,18 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     several = len({way_of(case, done) for case in done}) > 1
     rows: list[dict[str, str | int | float | None]] = []
     for case in done:
-        size, value, loss = case.figures.batch_size, mean_of(case.value(ACCURACY)), mean_of(case.value(TRAIN_LOSS))
+        size, reached_there = case.figures.batch_size, heights(case, ACCURACY, TRAIN_LOSS)
         names = [remedy_of(case)]
         if size == smallest:  # where every line begins
             names = list(dict.fromkeys(remedy_of(other) for other in done))
         way = f", {way_of(case, done)}" if several else ""
-        rows += [
-            {"batch": size, "accuracy": 100 * (value or 0.0), "loss": loss, "remedy": f"remedy: {name}{way}"}
-            for name in names
-        ]
+        rows += [{"batch": size, **reached_there, "remedy": f"remedy: {name}{way}"} for name in names]
     if len({row["batch"] for row in rows}) < 2:
         return []
     x = Axis("batch", "batch size", log=True)
     return [
-        Chart(
-            "Test accuracy by batch size", "lines", rows, x, Axis("accuracy", "accuracy", "%", zero=False), "remedy"
-        ),
-        Chart("Training loss by batch size", "lines", rows, x, Axis("loss", "training loss", zero=False), "remedy"),
+        Chart("Test accuracy by batch size", "lines", rows, x, axis(ACCURACY), "remedy"),
+        Chart("Training loss by batch size", "lines", rows, x, axis(TRAIN_LOSS), "remedy"),
     ]
 
 
@@ -150,7 +146,7 @@ def what_it_costs(own: Sequence[Case], begin: str) -> Iterator[str]:
 
 
 def reached(case: Case) -> str:
-    return written(case.value(ACCURACY), ".1%")
+    return ACCURACY.text(case.value(ACCURACY))
 
 
 NAMES = {"scaling": "a learning rate that grows with the batch, and a warm-up", "lars": "LARS, scaled and warmed up"}

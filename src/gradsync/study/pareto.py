@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from gradsync.config import RunConfig
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
-from gradsync.exhibit.columns import cell
-from gradsync.exhibit.form import Axis, Chart, Column, Section, Table
+from gradsync.exhibit.columns import axis, cell, heights
+from gradsync.exhibit.form import Chart, Column, Section, Table
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_learning import ACCURACY, UPDATES
 from gradsync.figures.catalogue.of_time import TRAIN
@@ -124,14 +124,12 @@ def table(found: Sequence[Case], best: set[int]) -> Table:
 
 def charts(found: Sequence[Case]) -> list[Chart]:
     rows: list[dict[str, str | int | float | None]] = [
-        {"name": name_of(case), "accuracy": (1 - point[0]) * 100, "megabytes": point[1], "seconds": point[2]}
-        for case in found
-        if (point := point_of(case))
+        {"name": name_of(case), **heights(case, *FIGURES)} for case in found if point_of(case)
     ]
     if len(rows) < 2:
         return []
-    y = Axis("accuracy", "accuracy", "%", zero=False)
+    y = axis(ACCURACY)
     return [
-        Chart("Accuracy against seconds", "points", rows, Axis("seconds", "training", "s"), y, "name"),
-        Chart("Accuracy against bytes", "points", rows, Axis("megabytes", "sent per worker", "MB"), y, "name"),
+        Chart("Accuracy against seconds", "points", rows, axis(TRAIN), y, "name"),
+        Chart("Accuracy against bytes", "points", rows, axis(SENT_PER_WORKER), y, "name"),
     ]

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from gradsync.config import RunConfig
 from gradsync.config.values import counted
 from gradsync.errors import InputError
-from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, Fact, case_table
-from gradsync.exhibit.columns import Choice, choose
-from gradsync.exhibit.form import IDEAL, Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
+from gradsync.exhibit.columns import axis, height
+from gradsync.exhibit.form import IDEAL, Axis, Chart, Exhibit, Section, Table
+from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case, cases
+from gradsync.figures.catalogue.of_speed_up import (
+    EFFICIENCY,
+    SPEED_UP,
+    SpeedUp,
+    is_one_process,
+    is_weak,
+    speed_up,
+)
 from gradsync.figures.catalogue.of_time import COMMUNICATION_STEP, COMPUTE_STEP, SAMPLES, STEP
-from gradsync.figures.figure import Figure
 from gradsync.figures.fit_scaling import Law, amdahl, gustafson
-from gradsync.figures.speed_up import SpeedUp, beyond_ideal, explained, is_one_process, speed_up
-from gradsync.figures.value import Value, deviation_of, mean_of, written
+from gradsync.figures.value import Value, deviation_of, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -87,7 +93,7 @@ class Scaling(SettingsStudy):
 
 
 def mode_of(case: Case) -> str:
-    return "weak" if case.setting["batch_per_worker"] else "strong"
+    return "weak" if is_weak(case) else "strong"
 
 
 def section(mode: str, found: Sequence[Case]) -> Section:
@@ -116,18 +122,9 @@ def fitted(mode: str, own: Sequence[Case], found: Sequence[Case]) -> Law | None:
 
 
 def table(mode: str, found: Sequence[Case]) -> Table:
-    chosen = choose(("speed-up", "efficiency"))
-    ratios: list[tuple[Column, Fact]] = [
-        (choice.column, partial(among, choice=choice, found=found)) for choice in chosen.values()
-    ]
     facts = STRATEGY | {"nodes": lambda case: case.figures.nodes} | WORKERS | BATCH
-    figures: list[Figure | tuple[Column, Fact]] = [STEP, SAMPLES, *ratios, COMPUTE_STEP, COMMUNICATION_STEP]
-    notes = ["; ".join(choice.note for choice in chosen.values()) + "."]
-    return case_table(f"{mode.capitalize()} scaling", found, facts, figures, notes)
-
-
-def among(case: Case, choice: Choice, found: Sequence[Case]) -> Value:
-    return choice.value(case, found)
+    figures = [STEP, SAMPLES, SPEED_UP, EFFICIENCY, COMPUTE_STEP, COMMUNICATION_STEP]
+    return case_table(f"{mode.capitalize()} scaling", found, facts, figures)
 
 
 def chart(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> list[Chart]:
@@ -153,15 +150,19 @@ def chart(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> list[Chart]
     rows.sort(key=lambda row: (str(row["series"]), int(row["workers"] or 0)))
     title = f"{mode.capitalize()} scaling: speed-up against one process"
     deviation = "spread" if any(row["spread"] for row in rows) else ""
-    x, y = Axis("workers", "workers"), Axis("speed-up", "speed-up", "×")
-    return [Chart(title, "lines", rows, x, y, "series", deviation=deviation)]
+    return [Chart(title, "lines", rows, Axis("workers", "workers"), axis(SPEED_UP), "series", deviation=deviation)]
 
 
 Mark = dict[str, str | int | float | None]
 
 
 def mark(workers: int, ratio: Value, series: str) -> Mark:
-    return {"workers": workers, "speed-up": mean_of(ratio), "series": series, "spread": deviation_of(ratio)}
+    return {
+        "workers": workers,
+        SPEED_UP.name: height(ratio, SPEED_UP),
+        "series": series,
+        "spread": deviation_of(ratio),
+    }
 
 
 def per_node(case: Case) -> str:
@@ -181,8 +182,8 @@ def sentences(mode: str, pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, 
         own = [(case, item) for case, item in pairs if case.figures.strategy == name]
         case, item = max(own, key=lambda pair: mean_of(pair[1].ratio) or 0.0)
         yield (
-            f"{mode.capitalize()} scaling of {name}: at best {written(item.ratio, '.2f')}× with "
-            f"{counted(case.figures.world_size, 'worker')}, {written(item.efficiency, '.0%')} of the ideal."
+            f"{mode.capitalize()} scaling of {name}: at best {SPEED_UP.text(item.ratio)}× with "
+            f"{counted(case.figures.world_size, 'worker')}, {EFFICIENCY.text(item.efficiency)} of the ideal."
         )
         if name in laws and not laws[name].is_poor:
             yield f"{name}, {laws[name]}."

@@ -13,13 +13,13 @@ from gradsync.config import RunConfig
 from gradsync.config.values import listed, parsed, types_of
 from gradsync.errors import InputError, unknown
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
+from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Column, Section, Table
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS, accuracy_deviation
 from gradsync.figures.catalogue.of_time import SAMPLES, STEP, TRAIN
 from gradsync.figures.figure import At
-from gradsync.figures.speed_up import CERTAIN
-from gradsync.figures.value import Value, deviation_of, mean_of
+from gradsync.figures.value import CERTAIN, Value, deviation_of, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -153,12 +153,10 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
     for case in done:
         parts = [f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others]
         parts += [way_of(case, done)] if len({way_of(other, done) for other in done}) > 1 or not parts else []
-        value = mean_of(case.value(ACCURACY))
         rows.append(
             {
                 "x": setting_of(case, x_name) if is_number(found, x_name) else str(value_of(case, x_name)),
-                "accuracy": None if value is None else value * 100,
-                "seconds": mean_of(case.value(TRAIN)),
+                **heights(case, ACCURACY, TRAIN),
                 "series": ", ".join(parts),
             }
         )
@@ -166,9 +164,9 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
     wide = len(values) == len(rows) and min(values) > 0 and max(values) / min(values) >= 10
     x = Axis("x", x_name.replace("_", " "), log=wide, zero=False)
     kind: Literal["lines", "bars"] = "lines" if values else "bars"
-    if all(row["accuracy"] is not None for row in rows):
-        yield Chart(f"Accuracy by {x.title}", kind, rows, x, Axis("accuracy", "accuracy", "%", zero=False), "series")
-    yield Chart(f"Time by {x.title}", kind, rows, x, Axis("seconds", "training", "s"), "series")
+    if all(row[ACCURACY.name] is not None for row in rows):
+        yield Chart(f"Accuracy by {x.title}", kind, rows, x, axis(ACCURACY), "series")
+    yield Chart(f"Time by {x.title}", kind, rows, x, axis(TRAIN), "series")
 
 
 def sentences(found: Sequence[Case], names: Sequence[str]) -> Iterator[str]:
@@ -184,10 +182,10 @@ def best_accuracy(tested: Sequence[Case], names: Sequence[str]) -> str:
     """Which setting reaches the best accuracy, and whether the next one is within the uncertainty."""
     best, second, *_ = sorted(tested, key=reached, reverse=True)
     if reached(best) == min(map(reached, tested)):
-        return f"All {len(tested)} reach the same accuracy, {reached(best):.1%}."
-    text = f"The best accuracy is {reached(best):.1%}, with {chosen(best, names)}"
+        return f"All {len(tested)} reach the same accuracy, {ACCURACY.text(reached(best))}."
+    text = f"The best accuracy is {ACCURACY.text(reached(best))}, with {chosen(best, names)}"
     if reached(best) - reached(second) <= CERTAIN * math.hypot(doubt(best), doubt(second)):
-        return f"{text}; {reached(second):.1%} with {chosen(second, names)} is within its uncertainty."
+        return f"{text}; {ACCURACY.text(reached(second))} with {chosen(second, names)} is within its uncertainty."
     return f"{text}."
 
 

@@ -10,14 +10,14 @@ from gradsync.config import RunConfig
 from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table, share_of
-from gradsync.exhibit.columns import cell_so_far, column
+from gradsync.exhibit.columns import axis, cell_so_far, column, heights
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, UPDATES
 from gradsync.figures.catalogue.of_time import FINISH, TRAIN
 from gradsync.figures.catalogue.of_traffic import RECEIVED, SENT
-from gradsync.figures.value import mean_of, ratio, written
+from gradsync.figures.value import ratio, written
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -106,22 +106,20 @@ def charts(found: Sequence[Case]) -> Iterator[Chart]:
             "workers": case.figures.world_size,
             "panel": counted(case.figures.world_size, "worker"),
             "batch": share_of(case),
-            "accuracy": None if (value := mean_of(case.value(ACCURACY))) is None else value * 100,
-            "seconds": mean_of(case.value(TRAIN)),
+            **heights(case, ACCURACY, TRAIN),
         }
         for case in done
     ]
     x = Axis("batch", "batch per worker", log=True)
     if len({row["batch"] for row in rows}) > 1:
-        tested = [row for row in rows if row["accuracy"] is not None]
-        y = Axis("accuracy", "accuracy", "%", zero=False)
+        tested = [row for row in rows if row[ACCURACY.name] is not None]
         if tested:
-            yield Chart("Accuracy by batch size", "lines", tested, x, y, "strategy", "panel")
-        yield Chart("Time by batch size", "lines", rows, x, Axis("seconds", "time", "s"), "strategy", "panel")
+            yield Chart("Accuracy by batch size", "lines", tested, x, axis(ACCURACY), "strategy", "panel")
+        yield Chart("Time by batch size", "lines", rows, x, axis(TRAIN), "strategy", "panel")
     finishes: list[dict[str, str | int | float | None]] = [
         {
             "worker": f"worker {rank.rank}",
-            "seconds": mean_of(cell_so_far(case, FINISH, rank.rank)),
+            **heights(case, FINISH, rank=rank.rank),
             "strategy": case.figures.strategy,
             "panel": f"batch {share_of(case)}",
         }
@@ -131,9 +129,7 @@ def charts(found: Sequence[Case]) -> Iterator[Chart]:
     ]
     if finishes:
         title = f"When each of {most} workers finished"
-        yield Chart(
-            title, "bars", finishes, Axis("worker", "worker"), Axis("seconds", "finished", "s"), "strategy", "panel"
-        )
+        yield Chart(title, "bars", finishes, Axis("worker", "worker"), axis(FINISH), "strategy", "panel")
 
 
 def sentences(found: Sequence[Case]) -> Iterator[str]:
@@ -148,6 +144,6 @@ def sentences(found: Sequence[Case]) -> Iterator[str]:
         if times is not None:
             told.append(f"takes {written(times, '.2f')} of the time of synchronous training")
         if ours is not None and theirs is not None:
-            told.append(f"reaches {written(theirs, '.1%')} against {written(ours, '.1%')}")
+            told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}")
         if told:
             yield f"{counted(workers, 'worker')}, batches of {share}: asynchronous training {' and '.join(told)}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gradsync.errors import InputError
+from gradsync.figures.catalogue import find_figure
 from gradsync.figures.figure import UNITS
 from gradsync.study.reproduce import published
-from gradsync.study.reproduce.ours import figure_of
 from gradsync.study.reproduce.reports import REPORTS, Available, Scale
 from gradsync.study.reproduce.reproduction import Reproduction
 from gradsync.study.reproduce.verdict import decide
@@ -27,7 +27,7 @@ EVERYTHING = {"real_data": ("cifar10", "mnist"), "gpu": True}
 
 
 @pytest.mark.parametrize("name", published.NAMES)
-def test_every_table_and_figure_of_the_report_is_there(name: str):
+def test_every_table_and_find_figure_the_report_is_there(name: str):
     assert sorted(published.read(name).names) == sorted(HELD[name])
 
 
@@ -40,12 +40,12 @@ def test_every_row_and_every_claim_has_a_run_of_ours(name: str, scale: Scale):
     for config in made.values():
         resolved(config)
     for item in report.exhibits:
-        assert all(map(figure_of, item.figures)) and set(item.figures.values()) <= set(UNITS), item.name
+        assert all(map(find_figure, item.figures)) and set(item.figures.values()) <= set(UNITS), item.name
         for row in item.rows:
             assert row.place.run in made and set(row.values) <= set(item.figures), (item.name, row)
             assert bool(item.over) == (row.x is not None), (item.name, row)
     for claim in report.claims:
-        assert figure_of(claim.figure) and {place.run for place in claim.places} <= set(made), claim.text
+        assert find_figure(claim.figure) and {place.run for place in claim.places} <= set(made), claim.text
         assert len(claim.places) > 1
 
 

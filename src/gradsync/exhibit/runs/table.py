@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradsync.exhibit.columns import DEFAULT, choose, has_speed_ups
+from gradsync.exhibit.columns import DEFAULT, choose
 from gradsync.exhibit.form import Column, Table
 from gradsync.exhibit.runs.subjects import Subject, strategy_name
 from gradsync.figures.cases import Case
+from gradsync.figures.catalogue.of_speed_up import has_speed_ups
 from gradsync.figures.catalogue.of_time import is_projected
 from gradsync.figures.value import Value
 from gradsync.record import RunSummary

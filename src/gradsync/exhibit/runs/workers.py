@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradsync.config.values import counted
-from gradsync.exhibit.columns import cell_so_far, column
+from gradsync.exhibit.columns import axis, cell_so_far, column
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
 from gradsync.exhibit.runs.subjects import Subject, of_first
 from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, TEST_LOSS
@@ -64,12 +64,12 @@ def is_stale(figures: RunSummary) -> bool:
 
 
 def histogram(item: Subject, staleness: Staleness) -> Chart:
-    rows = [{"staleness": int(value), "gradients": count} for value, count in staleness.histogram.items()]
-    rows.sort(key=lambda row: row["staleness"])
+    rows = [{STALENESS.name: int(value), "gradients": count} for value, count in staleness.histogram.items()]
+    rows.sort(key=lambda row: row[STALENESS.name])
     were = "was" if staleness.dropped == 1 else "were"
     dropped = [f"In addition, {counted(staleness.dropped, 'gradient')} {were} dropped."] if staleness.dropped else []
     title = f"{item.name}: gradients by their staleness"
-    x, y = Axis("staleness", "staleness"), Axis("gradients", "gradients")
+    x, y = axis(STALENESS), Axis("gradients", "gradients")
     return Chart(title, "bars", rows, x, y, notes=dropped)  # type: ignore[arg-type] # whole numbers are values
 
 

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from gradsync.errors import unknown
-from gradsync.figures.catalogue import of_host, of_learning, of_time, of_traffic
+from gradsync.figures.catalogue import of_host, of_learning, of_speed_up, of_time, of_traffic
 from gradsync.figures.figure import Figure
 
-ROOMS = {"Time": of_time, "Learning": of_learning, "Traffic": of_traffic, "Host": of_host}
+ROOMS = {
+    "Time": of_time,
+    "Speed-up": of_speed_up,
+    "Learning": of_learning,
+    "Traffic": of_traffic,
+    "Host": of_host,
+}
 """Title -> the module whose figures these are."""
 
 

@@ -8,6 +8,7 @@ from gradsync.figures.figure import At, Figure, Formula
 from gradsync.ledger.parts import HIDDEN
 from gradsync.ledger.stamps import read_step
 from gradsync.record import Run, RunSummary, rank_file, read_rows
+from gradsync.record.summaries import PARTS
 
 COMPUTE = ("copy", "forward", "backward", "optimizer")
 COMMUNICATION = ("wait", "wire")
@@ -100,6 +101,16 @@ def hidden(at: At) -> float | None:
     return getattr(at.figures if at.rank is None else at.of_rank, HIDDEN)
 
 
+def share(of: Formula) -> Formula:
+    """Of the time of a step, which is the sum of all parts."""
+
+    def found(at: At) -> float | None:
+        seconds, whole = of(at), of_ledger(*PARTS)(at)
+        return seconds / whole if seconds is not None and whole else None
+
+    return found
+
+
 def of_epoch(*parts: str) -> Formula:
     """Seconds of an epoch."""
 
@@ -108,12 +119,6 @@ def of_epoch(*parts: str) -> Formula:
         return step * steps if step is not None and steps else None
 
     return of
-
-
-def standard_error(at: At) -> float | None:
-    """Standard error of the mean time of a step, from the spread of the steps in the window."""
-    spread, count = at.figures.seconds_per_step_spread, at.figures.timed_steps
-    return spread / count**0.5 if spread is not None and count else None
 
 
 STEP = Figure(
@@ -183,20 +188,34 @@ FINISH = Figure(
     ".2f",
     of_run=True,
 )
+MEANINGS = {
+    "data": "loading the batch",
+    "copy": "copying the batch to the device",
+    "forward": "forward pass",
+    "backward": "backward pass, without waiting for messages at its end",
+    "wait": "until the last rank has arrived at a collective",
+    "wire": "from then to the end of the collective",
+    "optimizer": "the update",
+    "other": "everything else in a step",
+}
 PART_STEP = {
     part: Figure(f"{part}-step", part, of_ledger(part), meaning, "ms", of_steps=True)
-    for part, meaning in {
-        "data": "loading the batch",
-        "copy": "copying the batch to the device",
-        "forward": "forward pass",
-        "backward": "backward pass, without waiting for messages at its end",
-        "wait": "until the last rank has arrived at a collective",
-        "wire": "from then to the end of the collective",
-        "optimizer": "the update",
-        "other": "everything else in a step",
-    }.items()
+    for part, meaning in MEANINGS.items()
 }
 """Part of the ledger -> its time in a step."""
+
+PART_SHARE = {
+    part: Figure(
+        f"{part}-share",
+        f"{part} share",
+        share(of_ledger(part)),
+        f"share of the time of a step: {meaning}",
+        form=".0%",
+        of_steps=True,
+    )
+    for part, meaning in MEANINGS.items()
+}
+"""Part of the ledger -> its share of a step."""
 
 COMPUTE_STEP = Figure(
     "compute-step",
@@ -221,6 +240,30 @@ HIDDEN_STEP = Figure(
     hidden,
     "communication that overlaps computation and adds no time to the step",
     "ms",
+    of_steps=True,
+)
+COMPUTE_SHARE = Figure(
+    "compute-share",
+    "compute share",
+    share(COMPUTE_STEP.of),
+    "share of the time of a step: copy, forward, backward and optimizer",
+    form=".0%",
+    of_steps=True,
+)
+COMMUNICATION_SHARE = Figure(
+    "communication-share",
+    "communication share",
+    share(COMMUNICATION_STEP.of),
+    "share of the time of a step: wait and wire",
+    form=".0%",
+    of_steps=True,
+)
+HIDDEN_SHARE = Figure(
+    "hidden-share",
+    "hidden share",
+    share(hidden),
+    "communication that overlaps computation, over the time of a step",
+    form=".0%",
     of_steps=True,
 )
 COMPUTE_EPOCH = Figure(

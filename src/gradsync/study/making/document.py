@@ -14,8 +14,7 @@ from gradsync.exhibit.form import Column, Document, Section, Table
 from gradsync.exhibit.remarks import not_completed
 from gradsync.exhibit.runs import sections as of_runs
 from gradsync.figures.cases import Case, cases
-from gradsync.figures.place import place_of
-from gradsync.figures.speed_up import is_one_process
+from gradsync.figures.catalogue.of_speed_up import is_one_process, is_weak, work_of
 from gradsync.figures.value import Value
 from gradsync.ledger.summary import figures_of
 from gradsync.record import Recorded, Run, rank_file, read_rows
@@ -102,11 +101,9 @@ def scaled(runs: Sequence[Run]) -> Iterator[Section]:
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in found:
             if scaling.mode_of(case) == mode:
-                figures = case.figures
-                batch = figures.batch_size if mode == "strong" else case.setting["batch_per_worker"]
-                bandwidth = figures.cluster.bandwidth if figures.cluster else None
-                same = (figures.model, figures.data, figures.norm, figures.precision, case.setting["threads"])
-                groups.setdefault((*same, *place_of(figures), bandwidth, batch), []).append(case)
+                cluster = case.figures.cluster
+                bandwidth = cluster.bandwidth if cluster else None
+                groups.setdefault((*work_of(case, is_weak(case)), bandwidth), []).append(case)
         for group in groups.values():
             if any(map(is_one_process, group)) and len({case.figures.world_size for case in group}) > 1:
                 yield replace(scaling.section(mode, group), detail=True)

@@ -13,10 +13,11 @@ from typing import Any
 from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Table
 from gradsync.exhibit.runs.network import network
 from gradsync.figures.cases import Case
+from gradsync.figures.catalogue import find_figure
 from gradsync.figures.catalogue.of_time import is_projected
 from gradsync.figures.figure import UNITS
 from gradsync.figures.value import PRECISE, Value, mean_of, ratio, scaled
-from gradsync.study.reproduce.ours import figure_of, not_learnt, title_of, value_of
+from gradsync.study.reproduce.ours import not_learnt, title_of, value_of
 from gradsync.study.reproduce.published import PublishedExhibit, PublishedRow
 
 FEW = 8  # values that go into one table
@@ -76,7 +77,7 @@ class Comparison:
         ]
         rows: list[list[Value]] = []
         for figure in figures:
-            relative = figure_of(figure).compared == "relative"
+            relative = find_figure(figure).compared == "relative"
             against_first = relative and len(self.item.rows) > 1
             theirs, own = self.values(figure).values()
             for index, row in enumerate(self.item.rows):
@@ -121,12 +122,12 @@ class Comparison:
 
     def carries_over(self, row: PublishedRow, figure: str) -> bool:
         """Whether the ratio of ours to theirs means something."""
-        told, case = figure_of(figure), self.ours.get(row.place.run)
+        told, case = find_figure(figure), self.ours.get(row.place.run)
         return told.compared == "absolute" and not (told.learnt and case and not_learnt(case))
 
     def chart(self, figure: str) -> list[Chart]:
         """A line over x if there is one, else a bar per row; no chart for a single point."""
-        relative = figure_of(figure).compared == "relative"
+        relative = find_figure(figure).compared == "relative"
         marks = list(self.marks(figure, relative))
         if len({mark.get("x", mark["run"]) for mark in marks}) < 2:
             return []

@@ -6,20 +6,11 @@ from gradsync.config.values import counted
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import find_figure
 from gradsync.figures.catalogue.of_learning import accuracy_deviation
-from gradsync.figures.catalogue.of_time import SAMPLES, standard_error
-from gradsync.figures.figure import At, Figure
-from gradsync.figures.speed_up import rate
-from gradsync.figures.value import Spread, Value, mean_of, ratio
+from gradsync.figures.catalogue.of_speed_up import Relative
+from gradsync.figures.catalogue.of_time import STEP
+from gradsync.figures.figure import At
+from gradsync.figures.value import Value, deviation_of, mean_of, standard_error
 from gradsync.record import Run
-
-SPEED_UP = Figure(
-    "speed-up",
-    "speed-up",
-    SAMPLES.of,
-    "throughput over that of the run it is compared with",
-    compared="absolute",
-    of_steps=True,
-)
 
 # What a table or chart of one figure alone is called, where the heading of a column would be too short.
 TITLES = {
@@ -40,24 +31,20 @@ TITLES = {
 }
 
 
-def figure_of(name: str) -> Figure:
-    """The figure with this name in the published files."""
-    return SPEED_UP if name == SPEED_UP.name else find_figure(name)
-
-
 def title_of(name: str) -> str:
-    return TITLES.get(name, figure_of(name).title)
+    return TITLES.get(name, find_figure(name).title)
 
 
 def value_of(
     name: str, case: Case, rank: int | None = None, x: float | None = None, against: Case | None = None
 ) -> Value:
     """In seconds, bytes or shares; over repeats mean and deviation; None if the runs do not show it."""
+    figure = find_figure(name)
     value: Value
-    if name == SPEED_UP.name:
-        value = ratio(rate(case), rate(against)) if against and case.completed and against.completed else None
+    if isinstance(figure, Relative):
+        value = figure.against(case, against) if against else None
     else:
-        value = case.value(figure_of(name), rank, x)
+        value = case.value(figure, rank, x)
     return value if len(case.runs) > 1 else mean_of(value)
 
 
@@ -78,19 +65,17 @@ def not_learnt(case: Case) -> str:
 def relative_error(name: str, case: Case) -> float:
     """Standard error of a figure, as a share of it: from repeats, else from the spread of the steps within a run."""
     value = value_of(name, case)
-    if isinstance(value, Spread):
-        return value.deviation / abs(value.mean) / len(case.runs) ** 0.5 if value.mean else 0.0
-    if not figure_of(name).of_steps or not case.completed:
-        return 0.0
-    error, step = standard_error(At(case.run)), case.figures.seconds_per_step
-    return error / step if error and step else 0.0
+    if deviation_of(value) is None and find_figure(name).of_steps:
+        value = case.value(STEP)
+    count = len(case.runs) if len(case.runs) > 1 else case.figures.timed_steps
+    error, mean = standard_error(value, count), mean_of(value)
+    return error / abs(mean) if error and mean else 0.0
 
 
 def accuracy_error(case: Case) -> float:
     """Standard error of a test accuracy: of drawing other test samples, and of training from another seed."""
     sampled = max((error_of_test(run) for run in case.runs), default=0.0)
-    between = value_of("accuracy", case)
-    repeated = between.deviation / len(case.runs) ** 0.5 if isinstance(between, Spread) else 0.0
+    repeated = standard_error(value_of("accuracy", case), len(case.runs)) or 0.0
     return (sampled**2 + repeated**2) ** 0.5
 
 

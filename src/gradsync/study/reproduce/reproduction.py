@@ -11,9 +11,10 @@ from gradsync.config.values import check_values, counted
 from gradsync.errors import InputError, unknown
 from gradsync.exhibit.form import OURS, PUBLISHED, Column, Section, Table
 from gradsync.figures.cases import Case
+from gradsync.figures.catalogue import find_figure
 from gradsync.figures.catalogue.of_learning import ACCURACY
 from gradsync.figures.figure import UNITS
-from gradsync.figures.value import Value, mean_of
+from gradsync.figures.value import CERTAIN, Value, mean_of
 from gradsync.record import Run
 from gradsync.study.making.base import Study
 from gradsync.study.making.carry_out import key
@@ -21,7 +22,6 @@ from gradsync.study.reproduce import published
 from gradsync.study.reproduce.beside import Comparison
 from gradsync.study.reproduce.ours import (
     accuracy_error,
-    figure_of,
     not_learnt,
     relative_error,
     timed_steps,
@@ -31,7 +31,6 @@ from gradsync.study.reproduce.published import Claim, PublishedExhibit, RunRank
 from gradsync.study.reproduce.reports import REPORTS, Available, Scale
 from gradsync.study.reproduce.verdict import VERDICTS, Finding, is_share, judge
 
-CERTAIN = 2  # standard errors
 FEWEST_TIMED = 3  # steps, to say anything about their time
 SMALLEST_ACCURACY = 0.01
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
@@ -152,7 +151,7 @@ class Reproduction(Study):
 
     def doubt(self, claim: Claim, compared: Sequence[Case]) -> str:
         """Why runs of this kind cannot decide a claim; empty if they can."""
-        figure = figure_of(claim.figure)
+        figure = find_figure(claim.figure)
         if self.scale == "smoke":
             return "scale smoke"
         if not self.gpu and any(place.run == "gpu" for place in claim.places):
@@ -209,7 +208,7 @@ def noise(claim: Claim, compared: Sequence[Case]) -> float:
         points = CERTAIN * sum(accuracy_error(case) ** 2 for case in compared) ** 0.5 if len(compared) > 1 else 0.0
         return points if is_share(claim) else points / max(SMALLEST_ACCURACY, lowest_accuracy(compared))
     spread = CERTAIN * sum(relative_error(claim.figure, case) ** 2 for case in compared) ** 0.5
-    return max(figure_of(claim.figure).noise, spread)
+    return max(find_figure(claim.figure).noise, spread)
 
 
 def lowest_accuracy(compared: Sequence[Case]) -> float:

@@ -7,17 +7,17 @@ run computes on: N workers that share the cores which one process had to itself 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradsync.figures.cases import Case
-from gradsync.figures.catalogue.of_time import SAMPLES
+from gradsync.figures.catalogue import of_time
+from gradsync.figures.figure import At, Figure, Formula
 from gradsync.figures.place import cores_used, place_of
-from gradsync.figures.value import Spread, Value, deviation_of, mean_of, ratio, scaled, written
+from gradsync.figures.value import CERTAIN, Spread, Value, deviation_of, mean_of, ratio, scaled, standard_error
 
 SAME_WORK = ("model", "norm", "data", "precision", "accumulate")
-CERTAIN = 2  # deviations
 ALIKE = 0.02  # an ideal this close to the number of workers counts as that number
 
 
@@ -45,18 +45,25 @@ class SpeedUp:
 def speed_up(case: Case, found: Sequence[Case]) -> SpeedUp | None:
     """None for one process, and where no such run did the same work on the same hardware."""
     base = baseline(case, found)
-    if base is None or is_one_process(case):
-        return None
+    return None if base is None or is_one_process(case) else compared(case, base)
+
+
+def compared(case: Case, base: Case) -> SpeedUp | None:
+    """None where one of them has no throughput."""
     quotient = ratio(rate(case), rate(base))
     return SpeedUp(base, quotient, ideal(case, base), min(len(case.runs), len(base.runs)) > 1) if quotient else None
 
 
 def rate(case: Case) -> Value:
     """Samples per second: with the deviation over repeats, else with the standard error of the mean of its steps."""
-    value = case.so_far(SAMPLES)
+    value = case.so_far(of_time.SAMPLES)
     if len(case.runs) == 1 and isinstance(value, Spread):
-        return Spread(value.mean, value.deviation / max(1, case.figures.timed_steps) ** 0.5)
+        return Spread(value.mean, standard_error(value, case.figures.timed_steps) or 0.0)
     return value
+
+
+def has_speed_ups(found: Sequence[Case]) -> bool:
+    return any(speed_up(case, found) for case in found)
 
 
 def is_one_process(case: Case) -> bool:
@@ -74,20 +81,26 @@ def baseline(case: Case, found: Sequence[Case]) -> Case | None:
 
 
 def is_baseline(base: Case, case: Case) -> bool:
-    done = base.completed and is_one_process(base) and bool(mean_of(base.value(SAMPLES)))
-    return done and base is not case and work_of(base, case) == work_of(case, case)
+    if base is case or not (base.completed and is_one_process(base) and mean_of(base.value(of_time.SAMPLES))):
+        return False
+    weak = is_weak(case)
+    return work_of(base, weak) == work_of(case, weak)
 
 
-def work_of(case: Case, compared: Case) -> tuple[Any, ...]:
+def is_weak(case: Case) -> bool:
+    """Whether the batch was set for each worker, so that it grows with them."""
+    return bool(case.setting.get("batch_per_worker"))
+
+
+def work_of(case: Case, weak: bool) -> tuple[Any, ...]:
     """What must be the same: model, data, batch, hardware, share of the cores, and how threads were chosen.
 
-    The batch is that of each worker where it was set per worker (weak scaling), else the global batch.
+    The batch is that of each worker in weak scaling, else the global batch.
     """
-    figures, asked = case.figures, case.setting
-    share = compared.setting.get("batch_per_worker")
-    batch = figures.batch_size // figures.world_size if share else figures.batch_size
+    figures = case.figures
+    batch = figures.batch_size // figures.world_size if weak else figures.batch_size
     same = tuple(getattr(figures, name) for name in SAME_WORK)
-    return (*same, *place_of(figures), batch, asked.get("threads"))
+    return (*same, *place_of(figures), batch, case.setting.get("threads"))
 
 
 def ideal(case: Case, base: Case) -> float:
@@ -96,34 +109,49 @@ def ideal(case: Case, base: Case) -> float:
     return own / one if own and one else float(case.figures.world_size)
 
 
-def beyond_ideal(named: Sequence[tuple[str, SpeedUp]]) -> Iterator[str]:
-    """Why a speed-up should not be taken at face value."""
-    for name, item in named:
-        if item.beyond_ideal:
-            yield (
-                f"{name}: an efficiency of {written(item.efficiency, '.0%')} is above 100 % by more than its "
-                "uncertainty. More workers cannot explain that: look for what else differs, such as caches, threads "
-                "or other load while the baseline ran."
-            )
+def alone(at: At) -> None:
+    """A run by itself has no relative figure."""
 
 
-def explained(found: Sequence[tuple[Case, SpeedUp]]) -> list[str]:
-    """What is compared, where the ideal is not the number of workers."""
-    sentences = {}
-    for case, item in found:
-        workers, base = case.figures.world_size, item.base.figures
-        if abs(item.ideal / workers - 1) > ALIKE:
-            one, many = threads_text(base.threads), threads_text(case.figures.threads)
-            sentences[workers, item.ideal] = (
-                f"One process computed with {one}, and each of {workers} workers with {many} on the same machine: "
-                f"they have {cores_text(item.ideal)}, so the ideal speed-up is {item.ideal:.3g}×, not {workers}×."
-            )
-    return list(sentences.values())
+@dataclass(frozen=True, kw_only=True)
+class Relative(Figure):
+    """A figure of a case compared with another one."""
+
+    of: Formula = alone
+    of_pair: Callable[[SpeedUp], Value]
+
+    of_base: float | None = None
+    """The value of one process itself, where others are compared with it."""
+
+    def among(self, case: Case, found: Sequence[Case]) -> Value:
+        """Against one process among these that did the same work."""
+        if item := speed_up(case, found):
+            return self.of_pair(item)
+        return self.of_base if is_one_process(case) and has_speed_ups(found) else None
+
+    def against(self, case: Case, base: Case) -> Value:
+        """Against a case of our choice."""
+        item = compared(case, base) if case.completed and base.completed else None
+        return self.of_pair(item) if item else None
 
 
-def cores_text(ideal: float) -> str:
-    return "no more cores than it had" if abs(ideal - 1) <= ALIKE else f"{ideal:.3g} times its cores"
-
-
-def threads_text(threads: int | None) -> str:
-    return f"{threads} thread{'' if threads == 1 else 's'}"
+SPEED_UP = Relative(
+    "speed-up",
+    "speed-up",
+    meaning="throughput over that of one process with the same work on the same hardware",
+    unit="×",
+    form=".2f",
+    compared="absolute",
+    of_steps=True,
+    of_pair=lambda item: item.ratio,
+    of_base=1.0,
+)
+EFFICIENCY = Relative(
+    "efficiency",
+    "efficiency",
+    meaning="speed-up divided by the ideal, the ratio of the workers' cores or GPUs to those of one process",
+    form=".0%",
+    compared="absolute",
+    of_steps=True,
+    of_pair=lambda item: item.efficiency,
+)

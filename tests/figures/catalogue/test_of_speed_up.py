@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from exhibited import HOST, cluster_shape, steps_of, with_figures
+from gradsync.exhibit.speed_ups import explained
 from gradsync.figures.cases import Case, cases, one_by_one
-from gradsync.figures.speed_up import SpeedUp, explained, speed_up
+from gradsync.figures.catalogue.of_speed_up import EFFICIENCY, SPEED_UP, SpeedUp, speed_up
 from gradsync.figures.value import Spread, deviation_of, mean_of
 from gradsync.record import Run
 
@@ -171,3 +172,20 @@ def test_above_100_percent_only_beyond_the_uncertainty(tmp_path: Path, seconds: 
     runs = [steps_of(tmp_path, "local", 1, 1.0), with_spread(steps_of(tmp_path, "ddp", 2, seconds), spread)]
     found = of_last(runs)
     assert found and found.beyond_ideal is beyond
+
+
+def test_the_figures_are_found_among_the_cases_or_against_one_of_them(tmp_path: Path):
+    runs = [
+        steps_of(tmp_path, "local", 1, 1.0),
+        steps_of(tmp_path, "ddp", 2, 0.8),
+        steps_of(tmp_path, "ddp", 4, 0.4),
+    ]
+    found = one, two, four = one_by_one(runs)
+    assert [mean_of(SPEED_UP.among(case, found)) for case in found] == pytest.approx([1.0, 1.25, 2.5])
+    assert EFFICIENCY.among(one, found) is None
+    assert [mean_of(EFFICIENCY.among(case, found)) for case in (two, four)] == pytest.approx([0.625, 0.625])
+    assert mean_of(SPEED_UP.against(four, two)) == pytest.approx(2.0), "also where that is not one process"
+    assert SPEED_UP.among(two, [two, four]) is None
+    assert two.value(SPEED_UP) is None, "a run by itself has none"
+    failed = one_by_one([with_figures(runs[0], status="failed")])[0]
+    assert SPEED_UP.against(four, failed) is None
