@@ -182,6 +182,27 @@ def test_communication_by_ledger_and_by_subtraction(tmp_path: Path):
     assert column(bandwidths, "flags") == [""]
 
 
+def test_computing_and_communicating_over_repeats_have_their_deviation(tmp_path: Path):
+    study = Communication(model="logistic", workers=(2,), batch_sizes=(32,), epochs=2, repeat=2)
+    alone, shared, again, shared_again = study.repeated(study.plan())
+    runs = [
+        made_up(tmp_path, alone, compute=0.1),
+        made_up(tmp_path, again, compute=0.1),
+        made_up(tmp_path, shared, compute=0.1, wire=0.1, steps_per_epoch=5),
+        made_up(tmp_path, shared_again, compute=0.1, wire=0.3, steps_per_epoch=5),
+    ]
+    section = study.sections(runs)[0]
+    times, bandwidths = tables([section])
+    spread = pytest.approx(0.5 * 2**0.5)
+    for name, mean in {"epoch": 1.5005, "communication by ledger": 1.0, "communication by subtraction": 1.0}.items():
+        assert column(times, name) == [Spread(pytest.approx(mean), spread)], name
+    assert "± 0.71" in times.texts()[0][3]
+    (used,) = column(bandwidths, "used by ledger")
+    assert isinstance(used, Spread)
+    assert times.notes[0] == "±: standard deviation over 2 runs with different seeds."
+    assert "communicates 62% ± 18% of the time; by subtraction it would be" in section.sentences[0]
+
+
 def test_figures_that_cannot_be_are_flagged():
     assert flags("all-reduce", 100.0, 101.0, 4.0, 50.0, 5.0) == []
     assert "+50% off the formula" in flags("ring", 100.0, 150.0, 4.0, None, 5.0)[0]

@@ -8,19 +8,21 @@ is not, for instance waiting for cores that N workers share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gradsync.config import RunConfig
 from gradsync.config.values import counted
 from gradsync.errors import InputError
-from gradsync.exhibit.cases import share_of
+from gradsync.exhibit.cases import STRATEGY, WORKERS, Fact, case_table, share_of
+from gradsync.exhibit.columns import axis, cell, column, height
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
 from gradsync.exhibit.runs.table import window_text
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_time import (
     COMMUNICATION_EPOCH,
+    COMMUNICATION_SHARE,
     COMPUTE_EPOCH,
     EPOCH,
     HIDDEN_STEP,
@@ -30,15 +32,15 @@ from gradsync.figures.catalogue.of_time import (
 )
 from gradsync.figures.catalogue.of_traffic import BANDWIDTH, SENT_EPOCH, gradient_bytes
 from gradsync.figures.consistency import flags, link_bytes_per_second
-from gradsync.figures.figure import Figure
+from gradsync.figures.figure import UNITS, Figure
 from gradsync.figures.place import Place, place_of
-from gradsync.figures.value import Value, mean_of
+from gradsync.figures.value import Value, difference, mean_of, ratio, scaled
 from gradsync.ledger.cost import link_share
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
 BATCHES = (32, 128)
-WORKERS = (2, 4)
+DEFAULT_WORKERS = (2, 4)
 OFF_THE_EPOCH = 0.25  # the ledger covers the timed window only; other steps may be faster or slower
 
 
@@ -66,7 +68,7 @@ class Communication(SettingsStudy):
             raise InputError("--batch-sizes: name at least one, each 1 or more.")
 
     def plan(self) -> list[RunConfig]:
-        numbers = [n for n in self.workers or WORKERS if n > 1]
+        numbers = [n for n in self.workers or DEFAULT_WORKERS if n > 1]
         alone = [self.run("local", 1, batch_per_worker=size) for size in self.batch_sizes]
         return alone + [
             self.run(strategy, workers, batch_per_worker=size)
@@ -76,195 +78,153 @@ class Communication(SettingsStudy):
         ]
 
     def sections(self, runs: Sequence[Run]) -> list[Section]:
-        found = [epoch for case in cases(runs) if (epoch := read_epoch(case))]
-        alone = {epoch.place: epoch for epoch in found if epoch.workers == 1}
-        shared = [epoch for epoch in found if epoch.workers > 1]
+        found = [case for case in cases(runs) if is_measured(case)]
+        alone = {place(case): case for case in found if case.figures.world_size == 1}
+        shared = [case for case in found if case.figures.world_size > 1]
         if not shared:
             return []
         exhibits: list[Exhibit] = [time_table(shared, alone), bandwidth_table(shared, alone), chart(shared)]
         return [Section("Computing and communicating", exhibits, list(sentences(shared, alone)))]
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One case in seconds of an epoch, the mean over its repeats."""
-
-    strategy: str
-    workers: int
-    share: int
-    """Samples per step and worker."""
-
-    place: Place
-    """The share, and where it was run: one worker in the same place did the same work."""
-
-    steps: int
-    seconds: float
-    compute: float
-    communication: float
-    wire: float
-    """The part of communication in which bytes moved."""
-
-    hidden: float
-    rest: float
-    """Making batches, and everything else."""
-
-    gradient_bytes: float
-    sent_bytes: float | None
-    """Sent by a rank in an epoch, as the kernel counted: the mean over all ranks."""
-
-    link: float | None
-    """Bytes a second."""
-
-    bandwidth: float | None
-    """Bandwidth used, by the ledger, in bytes a second."""
-
-    window: str
-    projected: bool
-
-    def by_subtraction(self, alone: dict[Place, Epoch]) -> tuple[float, float] | None:
-        """Seconds of compute and of communication."""
-        one = alone.get(self.place)
-        if one is None:
-            return None
-        compute = one.seconds / self.workers
-        return compute, self.seconds - compute
-
-    @property
-    def moved(self) -> float:
-        """The least bytes that pass each link in an epoch, by the formula for all-reduce."""
-        return link_share("all-reduce", self.workers) * self.gradient_bytes * self.steps
+Alone = Mapping[Place, Case]
+"""The cases of one worker, by place."""
 
 
-def read_epoch(case: Case) -> Epoch | None:
-    """None if the case was not completed, or has no ledger."""
+def is_measured(case: Case) -> bool:
     figures = case.figures
-    if not case.completed or not figures.ledger or not figures.steps_per_epoch or not figures.parameters:
-        return None
-
-    def mean(figure: Figure) -> float:
-        return mean_of(case.value(figure)) or 0.0
-
-    share = share_of(case)
-    sent = mean_of(case.value(SENT_EPOCH))
-    return Epoch(
-        strategy=figures.strategy,
-        workers=figures.world_size,
-        share=share,
-        place=(share, *place_of(figures)),
-        steps=figures.steps_per_epoch,
-        seconds=mean(EPOCH),
-        compute=mean(COMPUTE_EPOCH),
-        communication=mean(COMMUNICATION_EPOCH),
-        wire=mean(WIRE_EPOCH),
-        hidden=mean(HIDDEN_STEP) * figures.steps_per_epoch,
-        rest=mean(REST_EPOCH),
-        gradient_bytes=gradient_bytes(figures),
-        sent_bytes=None if sent is None else sent / len(figures.ranks),
-        link=link_bytes_per_second(figures),
-        bandwidth=mean_of(case.value(BANDWIDTH)),
-        window=window_text(figures),
-        projected=is_projected(figures),
-    )
+    return bool(case.completed and figures.ledger and figures.steps_per_epoch and gradient_bytes(figures))
 
 
-def time_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
+def place(case: Case) -> Place:
+    """The share, and where it was run: one worker in the same place did the same work."""
+    return (share_of(case), *place_of(case.figures))
+
+
+def computing(case: Case, alone: Alone) -> Value:
+    """Seconds of an epoch, by subtraction."""
+    one = alone.get(place(case))
+    return scaled(one.value(EPOCH), 1 / case.figures.world_size) if one else None
+
+
+def communicating(case: Case, alone: Alone) -> Value:
+    """Seconds of an epoch, by subtraction."""
+    return difference(case.value(EPOCH), computing(case, alone))
+
+
+def moved(case: Case) -> float:
+    """The least bytes that pass each link in an epoch, by the formula for all-reduce."""
+    figures = case.figures
+    return link_share("all-reduce", figures.world_size) * gradient_bytes(figures) * (figures.steps_per_epoch or 0)
+
+
+def sent(case: Case) -> Value:
+    """Bytes sent by a rank in an epoch, as the kernel counted: the mean over all ranks."""
+    return scaled(case.value(SENT_EPOCH), 1 / len(case.figures.ranks))
+
+
+def bandwidth(case: Case, alone: Alone) -> Value:
+    """Bytes per second, by subtraction; None where it leaves no time."""
+    rest = communicating(case, alone)
+    return ratio(moved(case), rest) if (mean_of(rest) or 0.0) > 0 else None
+
+
+def link(case: Case) -> Value:
+    return link_bytes_per_second(case.figures)
+
+
+def odd_times(case: Case, alone: Alone) -> str:
+    """What contradicts the time of the epoch."""
+    found = ["impossible: negative time"] if (mean_of(communicating(case, alone)) or 0.0) < 0 else []
+    apart = sum(mean(case, part) for part in PARTS.values()) / mean(case, EPOCH) - 1
+    return "; ".join([*found, *([f"parts are {apart:+.0%} off the epoch"] if abs(apart) > OFF_THE_EPOCH else [])])
+
+
+def odd_bytes(case: Case, alone: Alone) -> str:
+    """What contradicts the bytes, or the link."""
+    hidden = mean(case, HIDDEN_STEP) * (case.figures.steps_per_epoch or 0)
+    rest, most = mean_of(communicating(case, alone)), link_bytes_per_second(case.figures)
+    strategy, counts = case.figures.strategy, mean_of(sent(case))
+    return "; ".join(flags(strategy, moved(case), counts, mean(case, WIRE_EPOCH) + hidden, most, rest))
+
+
+def mean(case: Case, figure: Figure) -> float:
+    return mean_of(case.value(figure)) or 0.0
+
+
+FACTS = STRATEGY | WORKERS | {"batch per worker": share_of}
+PARTS = {"compute": COMPUTE_EPOCH, "communication": COMMUNICATION_EPOCH, "other": REST_EPOCH}
+
+
+def named(title: str, figure: Figure) -> tuple[Column, Fact]:
+    """A figure under a title that says how it was found."""
+    return replace(column(figure), name=title), lambda case: cell(case, figure)
+
+
+def derived(title: str, unit: str, of: Fact) -> tuple[Column, Fact]:
+    """``of`` gives seconds, bytes, or bytes per second."""
+    return Column(title, unit), lambda case: scaled(of(case), UNITS[unit])
+
+
+def time_table(found: Sequence[Case], alone: Alone) -> Table:
     columns = [
-        Column("strategy"),
-        Column("workers"),
-        Column("batch per worker"),
-        Column("epoch", "s"),
-        Column("compute by ledger", "s"),
-        Column("communication by ledger", "s"),
-        Column("other", "s"),
-        Column("compute by subtraction", "s"),
-        Column("communication by subtraction", "s"),
-        Column("flags"),
+        named("epoch", EPOCH),
+        named("compute by ledger", COMPUTE_EPOCH),
+        named("communication by ledger", COMMUNICATION_EPOCH),
+        named("other", REST_EPOCH),
+        derived("compute by subtraction", EPOCH.unit, lambda case: computing(case, alone)),
+        derived("communication by subtraction", EPOCH.unit, lambda case: communicating(case, alone)),
+        (Column("flags"), lambda case: odd_times(case, alone)),
     ]
-    rows: list[list[Value]] = []
-    for epoch in found:
-        compute, communication = epoch.by_subtraction(alone) or (None, None)
-        row: list[Value] = [
-            epoch.strategy,
-            epoch.workers,
-            epoch.share,
-            epoch.seconds,
-            epoch.compute,
-            epoch.communication,
-            epoch.rest,
-        ]
-        problems = [] if communication is None or communication >= 0 else ["impossible: negative time"]
-        apart = (epoch.compute + epoch.communication + epoch.rest) / epoch.seconds - 1
-        if abs(apart) > OFF_THE_EPOCH:
-            problems.append(f"parts are {apart:+.0%} off the epoch")
-        rows.append([*row, compute, communication, "; ".join(problems)])
-    timed = " or ".join(dict.fromkeys(epoch.window for epoch in found))
+    timed = " or ".join(dict.fromkeys(window_text(case.figures) for case in found))
     notes = [
         f"ledger: stamps of {timed}, times the steps of an epoch; communication: wait and wire; "
         "subtraction: compute is the epoch of one worker with the same share, divided by the number of workers; the "
         "rest is communication."
     ]
-    if any(epoch.projected for epoch in found):
+    if any(is_projected(case.figures) for case in found):
         notes.append(f"epoch: projected to all its steps at the pace of {timed}.")
-    return Table("Compute and communication seconds of an epoch", columns, rows, notes)
+    return case_table("Compute and communication seconds of an epoch", found, FACTS, columns, notes)
 
 
-def bandwidth_table(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Table:
+def bandwidth_table(found: Sequence[Case], alone: Alone) -> Table:
     columns = [
-        Column("strategy"),
-        Column("workers"),
-        Column("batch per worker"),
-        Column("by formula", "MB/epoch"),
-        Column("counted", "MB/epoch"),
-        Column("used by ledger", "GB/s"),
-        Column("used by subtraction", "GB/s"),
-        Column("link", "GB/s"),
-        Column("of the link by ledger", "", ".0%"),
-        Column("flags"),
+        derived("by formula", "MB", moved),
+        derived("counted", "MB", sent),
+        named("used by ledger", BANDWIDTH),
+        derived("used by subtraction", BANDWIDTH.unit, lambda case: bandwidth(case, alone)),
+        derived("link", BANDWIDTH.unit, link),
+        (Column("of the link by ledger", "", ".0%"), lambda case: ratio(case.value(BANDWIDTH), link(case))),
+        (Column("flags"), lambda case: odd_bytes(case, alone)),
     ]
-    rows: list[list[Value]] = []
-    for epoch in found:
-        _, rest = epoch.by_subtraction(alone) or (None, None)
-        by_ledger = epoch.bandwidth
-        by_rest = epoch.moved / rest if rest and rest > 0 else None
-        problems = flags(epoch.strategy, epoch.moved, epoch.sent_bytes, epoch.wire + epoch.hidden, epoch.link, rest)
-        rows.append(
-            [
-                epoch.strategy,
-                epoch.workers,
-                epoch.share,
-                epoch.moved / 1e6,
-                None if epoch.sent_bytes is None else epoch.sent_bytes / 1e6,
-                None if by_ledger is None else by_ledger / 1e9,
-                None if by_rest is None else by_rest / 1e9,
-                None if epoch.link is None else epoch.link / 1e9,
-                by_ledger / epoch.link if by_ledger and epoch.link else None,
-                "; ".join(problems),
-            ]
-        )
     notes = [
-        "formula: 2 (N − 1)/N · S for every step, S the bytes of all gradients; used: these bytes over the time of "
-        "communication, which is the bus bandwidth of nccl-tests; by ledger the hidden time counts too.",
+        "formula: 2 (N − 1)/N · S for every step of an epoch, S the bytes of all gradients; counted: sent by a rank "
+        "in an epoch; used: the bytes of the formula over the time of communication, which is the bus bandwidth of "
+        "nccl-tests; by ledger the hidden time counts too.",
         "flags: figures that are impossible, or contradict each other.",
     ]
-    return Table("Bandwidth used", columns, rows, notes)
+    return case_table("Bandwidth used", found, FACTS, columns, notes)
 
 
-def chart(found: Sequence[Epoch]) -> Chart:
-    rows: list[dict[str, str | int | float | None]] = []
-    for epoch in found:
-        name = f"{epoch.strategy} × {epoch.workers}, {epoch.share} each"
-        parts = {"compute": epoch.compute, "communication": epoch.communication, "other": epoch.rest}
-        rows += [{"case": name, "part": part, "seconds": value} for part, value in parts.items()]
-    x, y = Axis("case", "workers and batch per worker"), Axis("seconds", "epoch", "s")
-    return Chart("Computation against communication", "stack", rows, x, y, "part")
+def chart(found: Sequence[Case]) -> Chart:
+    rows: list[dict[str, str | int | float | None]] = [
+        {
+            "case": f"{case.figures.strategy} × {case.figures.world_size}, {share_of(case)} each",
+            "part": part,
+            EPOCH.name: height(case.value(figure), EPOCH),
+        }
+        for case in found
+        for part, figure in PARTS.items()
+    ]
+    x = Axis("case", "workers and batch per worker")
+    return Chart("Computation against communication", "stack", rows, x, axis(EPOCH), "part")
 
 
-def sentences(found: Sequence[Epoch], alone: dict[Place, Epoch]) -> Iterator[str]:
-    for epoch in found:
-        share = epoch.communication / (epoch.compute + epoch.communication + epoch.rest or 1.0)
+def sentences(found: Sequence[Case], alone: Alone) -> Iterator[str]:
+    for case in found:
+        share, other = COMMUNICATION_SHARE, difference(1.0, ratio(computing(case, alone), case.value(EPOCH)))
         text = (
-            f"{epoch.strategy} with {counted(epoch.workers, 'worker')} and batches of {epoch.share} each "
-            f"communicates {share:.0%} of the time"
+            f"{case.figures.strategy} with {counted(case.figures.world_size, 'worker')} and batches of "
+            f"{share_of(case)} each communicates {share.text(case.value(share))} of the time"
         )
-        other = epoch.by_subtraction(alone)
-        yield f"{text}; by subtraction it would be {other[1] / epoch.seconds:.0%}." if other else f"{text}."
+        yield f"{text}; by subtraction it would be {share.text(other)}." if other is not None else f"{text}."
