@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from gradsync.exhibit.columns import axis, height
 from gradsync.exhibit.form import Axis, Chart, Section
 from gradsync.exhibit.runs.subjects import Subject, of_first
+from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_LOSS
 from gradsync.record import rank_file, read_rank
 from gradsync.record.rows import TestRow
 
@@ -27,7 +29,7 @@ def curve_sections(subjects: Sequence[Subject]) -> list[Section]:
         losses = {item.name: loss_curve(item) for item in shown}
         of_rank = "Loss of rank 0 before each update; with many steps, a point is the mean of several."
         steps, epochs = Axis("step", "step"), Axis("epoch", "epoch")
-        loss, share = Axis("loss", "training loss", zero=False), Axis("accuracy", "accuracy", "%", zero=False)
+        loss, share = axis(TRAIN_LOSS), axis(ACCURACY)
         charts += drawn(f"Training loss: {title}", losses, steps, loss, [of_rank, *of_first(shown)])
         sentences += equal_curves(losses)
         accuracies = {item.name: accuracy_curve(item) for item in shown}
@@ -55,16 +57,17 @@ def loss_curve(item: Subject) -> Curve:
 
 
 def accuracy_curve(item: Subject) -> Curve:
-    """Accuracy after every epoch, in percent; where each rank tests a share, over all shares."""
+    """Accuracy after every epoch, as it is drawn; where each rank tests a share, over all shares."""
     tests: dict[int, list[TestRow]] = {}
     for rank in item.figures.ranks:
         for row in read_rank(rank_file(item.run.folder, rank.rank), stamps_until=0).tests:
             if rank.rank == 0 or not row["whole"]:
                 tests.setdefault(row["epoch"], []).append(row)
     return [
-        (epoch, 100 * sum(row["correct"] for row in each) / count)
+        (epoch, share)
         for epoch, each in sorted(tests.items())
         if (count := sum(row["count"] for row in each))
+        and (share := height(sum(row["correct"] for row in each) / count, ACCURACY)) is not None
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradsync.exhibit.form import Axis, Chart
+from gradsync.figures.figure import UNITS
 from gradsync.ledger.rates import rates
 from gradsync.ledger.timeline import timeline_of
 from gradsync.record import Run, rank_records
@@ -25,7 +26,7 @@ def network(
                 continue
             for time, sent in rates(each.hosts, each.steps, "sent_bytes"):
                 at = time - clock.offset(rank, time) - begin
-                rows.append({"time": at, "sent": sent / 1e6, "rank": f"rank {rank}", "run": name})
+                rows.append({"time": at, "sent": sent * UNITS["MB/s"], "rank": f"rank {rank}", "run": name})
     if not any(row["sent"] for row in rows):
         return []
     x, y = Axis("time", "time since training began", "s"), Axis("sent", "sent", "MB/s")
