@@ -37,6 +37,9 @@ from gradsync.figures.value import (
         (1234567.0, ",.0f", "1,234,567"),
         (Spread(1.234, 0.056), ".2f", "1.23 ± 0.06"),
         (Spread(0.5, 0.02), ".0%", "50% ± 2%"),
+        (Spread(0.0037, 0.00092), "", "0.0037 ± 0.0009"),
+        (Spread(0.07, 0.0057), "", "0.070 ± 0.006"),
+        (Spread(3e-5, 1e-6), "", "3e-05 ± 1e-06"),
     ],
 )
 def test_how_a_value_is_written(value: Value, form: str, text: str):

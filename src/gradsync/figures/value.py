@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 NOTHING = "–"
 PRECISE = "precise"
+TINY = 1e-4  # smaller numbers are written with an exponent
 CERTAIN = 2  # deviations, or standard errors: a larger difference is not chance
 
 
@@ -95,6 +96,11 @@ def default_form(value: int | float | Spread, digits: int = 3) -> str:
     if isinstance(value, int) or size >= 10 ** (digits - 1):
         return ",d" if isinstance(value, int) else ",.0f"
     if size < 0.1 and size:
-        return f".{digits - 1}g"
+        return f".{decimals(size, digits - 1)}f" if isinstance(value, Spread) and size >= TINY else f".{digits - 1}g"
     before = len(str(int(size))) if size >= 1 else 1
     return f".{digits - before}f"
+
+
+def decimals(size: float, digits: int) -> int:
+    """How many decimals show this many significant digits of a number below 1: a mean and its deviation share them."""
+    return digits - 1 - math.floor(math.log10(size))
