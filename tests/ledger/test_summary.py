@@ -8,7 +8,7 @@ import pytest
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.ledger.parts import PARTS
-from gradsync.ledger.summary import differs_later, figures_of, summarize, summarized_again
+from gradsync.ledger.summary import differs_later, figures_of, learned, summarize, summarized_again
 from gradsync.record import RunSummary, read_run, record_of, summaries
 from gradsync.record.summaries import Error, Later
 from made_up import made_up, resolved
@@ -34,15 +34,16 @@ def step(number: int, seconds: float, loss: float | None, epoch: int = 1, sample
     return row | {"loss": loss, "samples": samples}
 
 
-def evaluation(whole: bool, correct: int, count: int) -> dict:
+def evaluation(whole: bool, correct: int, count: int, epoch: int = 1, **more: int) -> dict:
     return {
         "kind": "test",
         "step": 2,
-        "epoch": 1,
+        "epoch": epoch,
         "whole": whole,
         "loss_sum": 2.0 * count,
         "correct": correct,
         "count": count,
+        **more,
     }
 
 
@@ -96,6 +97,58 @@ def test_ranks_that_differ_keep_their_own_test_and_rank_0_speaks_for_the_run():
     summary = summed_up(*ranks)
     assert summary.test.correct == 3
     assert [rank.test.correct for rank in summary.ranks] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "points"),
+    [
+        pytest.param(
+            [
+                [evaluation(True, 1, 10, update=10), evaluation(True, 2, 10, 2, update=20)],
+                [evaluation(True, 3, 10, update=12), evaluation(True, 4, 10, 2, update=19)],
+            ],
+            [(1, 3), (2, 2)],
+            id="the rank with the most updates after each epoch",
+        ),
+        pytest.param(
+            [
+                [evaluation(True, 1, 10, update=10), evaluation(True, 2, 10, 2, update=20)],
+                [evaluation(True, 3, 10, update=25)],
+            ],
+            [(1, 3)],
+            id="the last point has the most updates of all",
+        ),
+        pytest.param(
+            [[evaluation(False, 1, 5), evaluation(False, 5, 5, 2)], [evaluation(False, 2, 5)]],
+            [(1, 3)],
+            id="the run ended before the other share was tested",
+        ),
+        pytest.param([[evaluation(False, 0, 0)], [evaluation(False, 0, 0)]], [], id="no sample was tested"),
+    ],
+)
+def test_the_test_of_the_run_is_the_last_of_its_curve(ranks, points):
+    records = [record_of(rows) for rows in ranks]
+    assert [(test.epoch, test.correct) for test in learned.tests_of_run(records, ())] == points
+    last = learned.test_of_run(records, ())
+    assert (last.correct if last else None) == (points[-1][1] if points else None)
+
+
+def test_a_lost_worker_does_not_speak_for_the_run():
+    records = [record_of([evaluation(True, 3, 10, update=9)]), record_of([evaluation(True, 9, 10, update=99)])]
+    assert [test.correct for test in learned.tests_of_run(records, {1})] == [3]
+
+
+def test_an_epoch_without_loading_is_that_of_the_slowest_rank_and_has_to_be_whole():
+    def stamped(number: int, seconds: float, loading: float, epoch: int = 1) -> dict:
+        stamps = {"begin": float(number), "phases": [["data", 0.0], ["forward", loading]]}
+        return step(number, seconds, 1.0, epoch) | stamps | {"first_collective": 0, "collectives": []}
+
+    quick = [stamped(1, 1.0, 0.5), stamped(2, 1.0, 0.5), stamped(3, 9.0, 0.0, epoch=2)]
+    slow = [stamped(1, 1.0, 0.25), stamped(2, 1.0, 0.25), stamped(3, 9.0, 0.0, epoch=2)]
+    assert learned.epoch_without_data(map(record_of, (quick, slow)), 2) == pytest.approx(1.5)
+    assert learned.epoch_without_data(map(record_of, (quick, slow)), 3) is None
+    assert learned.epoch_without_data(map(record_of, (quick, [step(1, 1.0, 1.0), step(2, 1.0, 1.0)])), 2) is None
+    assert learned.epoch_without_data([], 2) is None
 
 
 def test_a_run_that_never_started_has_no_figures_but_a_record():

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from gradsync.live.follow import Follower
-from gradsync.live.progress import Lines
+from gradsync.live.progress import Lines, Pace
 from gradsync.record import RankLog, Row
 from made_up import start_row, step_row
 
@@ -49,6 +49,13 @@ def test_a_line_has_the_pace_and_names_the_rank_the_others_wait_for():
 
 def test_among_equals_nobody_is_named():
     assert "arrives last" not in printed(0.02, 0.02)[-1]
+
+
+def test_four_replicas_in_one_process_are_not_counted_four_times():
+    """Its only rank has taken the whole batch."""
+    pace = Pace(start_row(ranks=1, world_size=4))
+    pace.add(step_row(samples=64, seconds=0.5))
+    assert pace.samples_per_second == 128
 
 
 def test_rows_are_followed_as_they_are_written_and_what_is_half_written_waits(tmp_path: Path):

@@ -54,6 +54,14 @@ def test_the_curves_are_those_of_the_record(run):
     assert min(forward) > 55, "the injected delay is in the curve"
 
 
+def test_the_accuracy_is_that_of_the_whole_test_set_which_the_ranks_share(run):
+    test = json.loads((run[1] / "summary.json").read_text())["test"]
+    for rank in (0, 1):
+        events = read(run[1] / "tensorboard" / f"rank-{rank}")
+        for name in ("accuracy", "loss"):
+            assert events.Scalars(f"test/{name}")[-1].value == pytest.approx(test[name], rel=1e-5)
+
+
 def test_the_graph_is_there_once(run):
     assert read(run[1] / "tensorboard" / "model").Tags()["graph"] is True
     assert not any(read(run[1] / "tensorboard" / f"rank-{rank}").Tags()["graph"] for rank in (0, 1))

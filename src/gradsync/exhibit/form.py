@@ -58,6 +58,14 @@ class Axis:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis with these values is logarithmic."""
+    return min(values, default=0) > 0 and max(values) / min(values) >= 10
+
+
+Mark = dict[str, str | int | float | None]
+"""One mark of a chart: the values of its fields."""
+
 Kind = Literal["bars", "stack", "lines", "points", "spans"]
 
 IDEAL = "ideal"  # a series of this name is the theoretical best, drawn dashed
@@ -77,7 +85,7 @@ class Chart:
 
     title: str
     kind: Kind
-    rows: Sequence[dict[str, str | int | float | None]]
+    rows: Sequence[Mark]
     x: Axis
     y: Axis
     colour: str = ""

@@ -1,4 +1,4 @@
-"""How fast the counters of the host have grown: CPU seconds, network bytes. Arithmetic only."""
+"""Throughput, and how fast the counters of the host have grown: CPU seconds, network bytes. Arithmetic only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import Any
 from gradsync.record.rows import HostRow, StepRow
 
 SHORTEST = 0.5  # seconds between two samples: the last two may be milliseconds apart, which gives no rate
+
+
+def samples_per_second(ranks: Sequence[Sequence[StepRow]]) -> float | None:
+    """Each rank's samples in the timed steps per second of its own time, added up: ranks may differ in speed."""
+    each = [sum(row["samples"] for row in rows) / sum(row["seconds"] for row in rows) for rows in ranks if rows]
+    return sum(each) if each else None
 
 
 def rate(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> float | None:

@@ -35,6 +35,10 @@ class Timeline:
                 return [ranks[rank] for rank in range(self.ranks)]
         return None
 
+    def shared(self, rank: int, time: float) -> float:
+        """A time by this rank's clock, on rank 0's."""
+        return time - self.offset(rank, time)
+
     def offset(self, rank: int, time: float) -> float:
         """This rank's clock minus rank 0's at that time.
 

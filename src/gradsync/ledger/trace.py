@@ -103,14 +103,11 @@ def arrows(ranks: Sequence[Step]) -> Iterator[Event]:
 
 
 def counters(rank: int, record: RankRecord, clock: Timeline) -> Iterator[Event]:
-    def shared(time: float) -> float:
-        return time - clock.offset(rank, time)
-
     for row in record.hosts:
-        yield counter(rank, shared(row["time"]), "memory", "MB", row["memory_bytes"] / 1e6)
+        yield counter(rank, clock.shared(rank, row["time"]), "memory", "MB", row["memory_bytes"] / 1e6)
     for name, count, unit, factor in RATES:
         for time, growth in rates(record.hosts, record.steps, count):
-            yield counter(rank, shared(time), name, unit, growth * factor)
+            yield counter(rank, clock.shared(rank, time), name, unit, growth * factor)
 
 
 def counter(rank: int, time: float, name: str, unit: str, value: float) -> Event:

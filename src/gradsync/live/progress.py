@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from rich.progress import (
 
 from gradsync.config.probe import ProbeConfig
 from gradsync.config.values import counted
+from gradsync.ledger.rates import samples_per_second
 from gradsync.ledger.stamps import Step
 from gradsync.ledger.stragglers import RECENT, sentence, straggler
 from gradsync.ledger.timeline import Timeline
@@ -60,9 +62,8 @@ class Pace:
 
     @property
     def samples_per_second(self) -> float:
-        """Throughput of all ranks, as rank 0 sees it: the shares of a step differ by one sample at most."""
-        samples = sum(row["samples"] for row in self._rows) / len(self._rows)
-        return samples * self.start["world_size"] / self.seconds_per_step
+        """Throughput of all ranks, as if each were like rank 0: the shares of a step differ by one sample at most."""
+        return samples_per_second([self._rows] * self.start.get("ranks", self.start["world_size"])) or 0.0
 
     def seconds_left(self, step: int) -> float:
         return (self.start["steps"] - step) * self.seconds_per_step
@@ -107,16 +108,14 @@ class Lateness:
         return f"; {sentence(found)}" if found else ""
 
 
-class Lines:
-    """One plain line every ``log_every`` steps."""
+class Display(ABC):
+    """A listener that shows the pace of rank 0, and which rank is late."""
 
-    def __init__(self, console: Console, log_every: int, place: str = "") -> None:
+    def __init__(self, console: Console, place: str = "") -> None:
         self._console = console
-        self._every = log_every
         self._place = place
         self._pace: Pace | None = None
         self._lateness = Lateness()
-        self._due: list[str] = []
 
     def show(self, rank: int, row: Row) -> None:
         self._lateness.add(rank, row)
@@ -124,11 +123,35 @@ class Lines:
             return
         if row["kind"] == "start":
             self._pace = Pace(row)
-            self._due.append(headline(row, self._place))
+            self._begin(row)
         elif row["kind"] == "step" and self._pace:
             self._pace.add(row)
-            if row["step"] % self._every == 0:
-                self._due.append(step_line(self._pace, row))
+            self._step(row, self._pace)
+
+    @abstractmethod
+    def _begin(self, start: StartRow) -> None: ...
+
+    @abstractmethod
+    def _step(self, row: StepRow, pace: Pace) -> None: ...
+
+    @abstractmethod
+    def refresh(self) -> None: ...
+
+
+class Lines(Display):
+    """One plain line every ``log_every`` steps."""
+
+    def __init__(self, console: Console, log_every: int, place: str = "") -> None:
+        super().__init__(console, place)
+        self._every = log_every
+        self._due: list[str] = []
+
+    def _begin(self, start: StartRow) -> None:
+        self._due.append(headline(start, self._place))
+
+    def _step(self, row: StepRow, pace: Pace) -> None:
+        if row["step"] % self._every == 0:
+            self._due.append(step_line(pace, row))
 
     def refresh(self) -> None:
         """Print what is due, now that the rows of all ranks have been read."""
@@ -140,29 +163,21 @@ class Lines:
         self._console.file.flush()
 
 
-class Bar:
+class Bar(Display):
     """A bar with step, loss, samples per second and time left."""
 
     def __init__(self, console: Console, progress: Progress, place: str = "") -> None:
-        self._console = console
-        self._place = place
+        super().__init__(console, place)
         self._progress = progress
         self._task = progress.add_task("starting", total=None, facts="")
-        self._pace: Pace | None = None
         self._row: StepRow | None = None
-        self._lateness = Lateness()
 
-    def show(self, rank: int, row: Row) -> None:
-        self._lateness.add(rank, row)
-        if rank:
-            return
-        if row["kind"] == "start":
-            self._pace = Pace(row)
-            self._console.print(headline(row, self._place), markup=False)
-            self._progress.update(self._task, description=row["strategy"], total=row["steps"])
-        elif row["kind"] == "step" and self._pace:
-            self._pace.add(row)
-            self._row = row
+    def _begin(self, start: StartRow) -> None:
+        self._console.print(headline(start, self._place), markup=False)
+        self._progress.update(self._task, description=start["strategy"], total=start["steps"])
+
+    def _step(self, row: StepRow, pace: Pace) -> None:
+        self._row = row
 
     def refresh(self) -> None:
         if not (self._row and self._pace):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from gradsync.ledger.parts import ledgers
-from gradsync.ledger.rates import SHORTEST, rate
+from gradsync.ledger.rates import SHORTEST, rate, samples_per_second
+from gradsync.ledger.summary.learned import combined
 from gradsync.ledger.timeline import Timeline
 from gradsync.record import Row
 from gradsync.record.rows import HostRow, StepRow, TestRow
@@ -28,6 +31,7 @@ class EventFiles:
         self._timeline = Timeline()
         self._host: dict[int, HostRow] = {}
         self._step: dict[int, StepRow] = {}
+        self._shares: dict[int, list[TestRow]] = defaultdict(list)
 
     def __enter__(self) -> EventFiles:
         return self
@@ -48,9 +52,20 @@ class EventFiles:
             self._step[rank] = row
             self._write(rank, row["step"], step_scalars(row))
         elif row["kind"] == "test":
-            self._write(rank, row["step"], test_scalars(row))
+            self._write_test(rank, row)
         elif row["kind"] == "host":
             self._write_host(rank, row)
+
+    def _write_test(self, rank: int, row: TestRow) -> None:
+        """Always of the whole test set: ranks that share it show the same, once all shares have been tested."""
+        if row["whole"]:
+            self._write(rank, row["step"], test_scalars([row]))
+            return
+        shares = self._shares[row["epoch"]]
+        shares.append(row)
+        if len(shares) == self._timeline.ranks:
+            for each in range(len(shares)):
+                self._write(each, row["step"], test_scalars(shares))
 
     def _write_host(self, rank: int, row: HostRow) -> None:
         """Rates are averaged over a step at least, as a step computes and then sends."""
@@ -71,16 +86,14 @@ class EventFiles:
 def step_scalars(row: StepRow) -> dict[str, float | None]:
     return {
         "train/loss": row["loss"],
-        "train/samples_per_second": row["samples"] / row["seconds"],
+        "train/samples_per_second": samples_per_second([[row]]),
         "train/seconds_per_step": row["seconds"],
     }
 
 
-def test_scalars(row: TestRow) -> dict[str, float | None]:
-    if not row["count"]:  # more ranks than test samples
-        return {}
-    loss = None if row["loss_sum"] is None else row["loss_sum"] / row["count"]
-    return {"test/accuracy": row["correct"] / row["count"], "test/loss": loss}
+def test_scalars(rows: Sequence[TestRow]) -> dict[str, float | None]:
+    found = combined(rows)
+    return {"test/accuracy": found.accuracy, "test/loss": found.loss} if found else {}
 
 
 def rate_scalars(before: HostRow, row: HostRow) -> dict[str, float | None]:

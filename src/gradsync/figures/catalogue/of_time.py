@@ -6,8 +6,8 @@ import statistics
 
 from gradsync.figures.figure import At, Figure, Formula
 from gradsync.ledger.parts import HIDDEN
-from gradsync.ledger.stamps import read_step
-from gradsync.record import Run, RunSummary, rank_file, read_rows
+from gradsync.ledger.summary import learned
+from gradsync.record import RunSummary, rank_file, read_rank
 from gradsync.record.summaries import PARTS
 
 COMPUTE = ("copy", "forward", "backward", "optimizer")
@@ -51,23 +51,12 @@ def epoch_without_data(at: At) -> float | None:
     """The last whole epoch without the time spent loading batches, by the slowest worker."""
     figures = at.figures
     steps = figures.steps_per_epoch
-    slowest = [seconds for rank in figures.ranks if (seconds := without_data(at.run, rank.rank, steps)) is not None]
-    if len(slowest) == len(figures.ranks):
-        return max(slowest)
+    ranks = (read_rank(rank_file(at.run.folder, rank.rank)) for rank in figures.ranks)
+    if (seconds := learned.epoch_without_data(ranks, steps)) is not None:
+        return seconds
     if not figures.ledger or not steps or figures.seconds_per_step is None:
         return None
     return (figures.seconds_per_step - figures.ledger["data"]) * steps
-
-
-def without_data(run: Run, rank: int, steps_per_epoch: int | None) -> float | None:
-    rows = [row for row in read_rows(rank_file(run.folder, rank)) if row["kind"] == "step"]
-    epochs = {row["epoch"] for row in rows}
-    whole = [epoch for epoch in epochs if sum(row["epoch"] == epoch for row in rows) == steps_per_epoch]
-    if not whole or "phases" not in rows[0]:
-        return None
-    last = [row for row in rows if row["epoch"] == max(whole)]
-    making = sum(end - start for row in last for name, start, end in read_step(row).phases if name == "data")
-    return sum(row["seconds"] for row in last) - making
 
 
 def train_seconds(at: At) -> float | None:

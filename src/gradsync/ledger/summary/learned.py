@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from gradsync.ledger.stamps import read_step
 from gradsync.record import RankRecord
-from gradsync.record.rows import TestRow
+from gradsync.record.rows import StepRow, TestRow
 from gradsync.record.summaries import Test, TestOfEpoch
 
 
 def epoch_seconds(ranks: Sequence[RankRecord], steps_per_epoch: int | None) -> list[float]:
-    """Seconds of each whole epoch, by the slowest rank. An epoch cut short is left out."""
+    """Seconds of each whole epoch, by the slowest rank."""
     slowest: dict[int, float] = {}
     for record in ranks:
-        seconds: dict[int, list[float]] = defaultdict(list)
-        for row in record.steps:
-            seconds[row["epoch"]].append(row["seconds"])
-        for epoch, values in seconds.items():
-            if len(values) == steps_per_epoch:
-                slowest[epoch] = max(slowest.get(epoch, 0.0), sum(values))
+        for epoch, rows in whole_epochs(record, steps_per_epoch).items():
+            slowest[epoch] = max(slowest.get(epoch, 0.0), sum(row["seconds"] for row in rows))
     return [slowest[epoch] for epoch in sorted(slowest)]
+
+
+def epoch_without_data(ranks: Iterable[RankRecord], steps_per_epoch: int | None) -> float | None:
+    """Seconds of the last whole epoch without the time spent loading batches, by the slowest rank.
+
+    None where a rank has no whole epoch, or none that was measured.
+    """
+    found: list[float] = []
+    for record in ranks:
+        whole = whole_epochs(record, steps_per_epoch)
+        last = whole[max(whole)] if whole else []
+        if not last or not all("phases" in row for row in last):
+            return None
+        loading = sum(end - start for row in last for name, start, end in read_step(row).phases if name == "data")
+        found.append(sum(row["seconds"] for row in last) - loading)
+    return max(found, default=None)
+
+
+def whole_epochs(record: RankRecord, steps_per_epoch: int | None) -> dict[int, list[StepRow]]:
+    """The steps of each epoch of a rank. An epoch cut short is left out."""
+    epochs: dict[int, list[StepRow]] = defaultdict(list)
+    for row in record.steps:
+        epochs[row["epoch"]].append(row)
+    return {epoch: rows for epoch, rows in epochs.items() if len(rows) == steps_per_epoch}
 
 
 def train_loss(ranks: Sequence[RankRecord]) -> list[float | None]:
@@ -52,23 +73,57 @@ def train_accuracy(ranks: Sequence[RankRecord]) -> list[float]:
 
 
 def test_of_run(ranks: Sequence[RankRecord], lost: Collection[int]) -> Test | None:
-    """The ranks' shares combined, or one rank's figures where each tested the whole set.
+    """The last of its tests."""
+    tests = rows_of_tests(ranks, lost)
+    return combined(tests[-1]) if tests else None
 
-    That one is the rank that has seen the most updates of a server, else rank 0.
+
+def tests_of_run(ranks: Sequence[RankRecord], lost: Collection[int]) -> list[TestOfEpoch]:
+    """Its test after each epoch."""
+    return list(filter(None, map(of_epoch, rows_of_tests(ranks, lost))))
+
+
+def rows_of_tests(ranks: Sequence[RankRecord], lost: Collection[int]) -> list[list[TestRow]]:
+    """After each epoch: all ranks' shares, or one rank's row where each tested the whole set.
+
+    That one is the rank that had seen the most updates of a server by then, else rank 0. The last test is that with
+    the most updates of all: it is of the model that is kept.
     """
-    found = [record.tests[-1] for rank, record in enumerate(ranks) if rank not in lost and record.tests]
-    if found and found[0]["whole"]:
-        found = [max(found, key=lambda row: row.get("update", 0))]
-    return together(found)
+    epochs: dict[int, list[TestRow]] = defaultdict(list)
+    staying = [record for rank, record in enumerate(ranks) if rank not in lost]
+    for row in (row for record in staying for row in record.tests):
+        epochs[row["epoch"]].append(row)
+    tests = [
+        [max(rows, key=updates_seen)] if rows[0]["whole"] else rows
+        for _, rows in sorted(epochs.items())
+        if rows[0]["whole"] or len(rows) == len(staying)  # else the run ended before every share was tested
+    ]
+    last = max(tests, key=lambda rows: (updates_seen(rows[0]), rows[0]["epoch"]), default=None)
+    return tests[: tests.index(last) + 1] if last else []
+
+
+def updates_seen(row: TestRow) -> int:
+    return row.get("update", 0)
 
 
 def test_of_rank(record: RankRecord) -> Test | None:
     """The rank's own test, where ranks have different models."""
-    return together(record.tests[-1:]) if record.tests and record.tests[-1]["whole"] else None
+    return combined(record.tests[-1:]) if record.tests and record.tests[-1]["whole"] else None
 
 
-def together(rows: Sequence[TestRow]) -> Test | None:
-    """None where no sample was tested."""
+def tests_of_epochs(record: RankRecord) -> list[TestOfEpoch]:
+    """A rank's own test after each epoch, where ranks have different models."""
+    return list(filter(None, (of_epoch([row]) for row in record.tests if row["whole"])))
+
+
+def of_epoch(rows: Sequence[TestRow]) -> TestOfEpoch | None:
+    if found := combined(rows):
+        return TestOfEpoch(epoch=rows[0]["epoch"], update=rows[0].get("update"), **found.to_dict())
+    return None
+
+
+def combined(rows: Sequence[TestRow]) -> Test | None:
+    """Of all samples that were tested; None where there was none."""
     count = sum(row["count"] for row in rows)
     correct = sum(row["correct"] for row in rows)
     losses = [row["loss_sum"] for row in rows]
@@ -77,12 +132,3 @@ def together(rows: Sequence[TestRow]) -> Test | None:
     known = [loss for loss in losses if loss is not None]
     loss = sum(known) / count if len(known) == len(losses) else None
     return Test(loss=loss, accuracy=correct / count, correct=correct, count=count)
-
-
-def tests_of_epochs(record: RankRecord) -> list[TestOfEpoch]:
-    """A rank's own test after each epoch, where ranks have different models."""
-    return [
-        TestOfEpoch(epoch=row["epoch"], update=row.get("update"), **found.to_dict())
-        for row in record.tests
-        if row["whole"] and (found := together([row]))
-    ]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from gradsync.config.window import Window
 from gradsync.ledger import slow_links, stragglers
 from gradsync.ledger.parts import HIDDEN, Ledger, ledgers, mean
+from gradsync.ledger.rates import samples_per_second
 from gradsync.ledger.stamps import Step
 from gradsync.ledger.timeline import whole_steps
 from gradsync.record import RankRecord
-from gradsync.record.rows import StepRow
 from gradsync.record.summaries import PARTS, Later, StragglerFound
 
 
@@ -85,12 +85,6 @@ def later(ranks: Sequence[RankRecord], last: int) -> Later | None:
 
 def spread(values: Sequence[float]) -> float | None:
     return statistics.stdev(values) if len(values) > 1 else None
-
-
-def samples_per_second(ranks: Sequence[Sequence[StepRow]]) -> float | None:
-    """Each rank's samples in the timed steps per second of its own time, added up: ranks may differ in speed."""
-    each = [sum(row["samples"] for row in rows) / sum(row["seconds"] for row in rows) for rows in ranks if rows]
-    return sum(each) if each else None
 
 
 def mean_ledger(items: Sequence[Ledger]) -> tuple[Ledger | None, float | None]:

@@ -144,19 +144,20 @@ def server_summary(rank: int, record: RankRecord) -> RankSummary:
 def finish_seconds(ranks: Sequence[RankRecord]) -> list[float | None]:
     """When each rank ended its last step, in seconds from the first step of any rank. All on one clock."""
     clock = timeline_of(ranks)
-
-    def shared(rank: int, time: float) -> float:
-        return time - clock.offset(rank, time)
-
     begins = [
-        shared(rank, row["begin"]) for rank, record in enumerate(ranks) for row in record.steps[:1] if "begin" in row
+        clock.shared(rank, row["begin"])
+        for rank, record in enumerate(ranks)
+        for row in record.steps[:1]
+        if "begin" in row
     ]
     zero = min(begins, default=0.0)
     found: list[float | None] = []
     for rank, record in enumerate(ranks):
         last = record.steps[-1] if record.steps else None
         found.append(
-            shared(rank, last["begin"] + last["seconds"]) - zero if last is not None and "begin" in last else None
+            clock.shared(rank, last["begin"] + last["seconds"]) - zero
+            if last is not None and "begin" in last
+            else None
         )
     return found
 
