@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradsync.draw.colours import PARTS, is_expected
+from gradsync.exhibit.coinciding import Point, coinciding
 from gradsync.exhibit.form import PUBLISHED, Chart
 from gradsync.figures.value import NOTHING
 from gradsync.record import finite
 
 Row = dict[str, Any]
 
-DIGITS = 6  # significant ones that must agree for two points to be the same
 EQUALS = " = "
 
 
@@ -37,19 +37,13 @@ def drawable(chart: Chart) -> list[Row]:
 def joined(chart: Chart, rows: Sequence[Row]) -> list[Row]:
     """Each distinct line once. Laws and published results keep lines of their own."""
     fields = [field for field in (chart.panel, chart.x.field, chart.y.field, chart.deviation) if field]
-    lines: dict[str, list[tuple[Any, ...]]] = {}
+    lines: dict[str, list[Point]] = {}
     for row in rows:
-        lines.setdefault(row[chart.colour], []).append(tuple(rounded(row.get(field)) for field in fields))
-    same: dict[Any, list[str]] = {}
-    for name, points in lines.items():
-        is_alone = is_expected(name) or name.split(", ")[-1] == PUBLISHED
-        same.setdefault(name if is_alone else tuple(points), []).append(name)
-    drawn = {names[0]: EQUALS.join(names) for names in same.values()}
+        lines.setdefault(row[chart.colour], []).append([row.get(field) for field in fields])
+    alone = [name for name in lines if is_expected(name) or name.split(", ")[-1] == PUBLISHED]
+    measured = {name: points for name, points in lines.items() if name not in alone}
+    drawn = {names[0]: EQUALS.join(names) for names in [*([name] for name in alone), *coinciding(measured)]}
     return [{**row, chart.colour: drawn[row[chart.colour]]} for row in rows if row[chart.colour] in drawn]
-
-
-def rounded(value: Any) -> Any:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def series_of(chart: Chart, rows: Sequence[Row]) -> list[str]:

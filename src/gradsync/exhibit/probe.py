@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gradsync.config.values import counted
-from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
 from gradsync.figures.bandwidth import fits, repeated
 from gradsync.figures.fit_scaling import POOR
 from gradsync.figures.value import Spread, Value, written
@@ -102,7 +102,7 @@ def fits_table(fitted: Sequence[ProbeFit]) -> Table:
 
 
 def chart(points: Sequence[ProbePoint]) -> Chart:
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {"bytes": point.bytes, "ms": point.seconds * 1e3, "operation": point.operation} for point in points
     ]
     x, y = Axis("bytes", "message", "bytes", log=True), Axis("ms", "time", "ms", log=True)

@@ -102,5 +102,5 @@ def default_form(value: int | float | Spread, digits: int = 3) -> str:
 
 
 def decimals(size: float, digits: int) -> int:
-    """How many decimals show this many significant digits of a number below 1: a mean and its deviation share them."""
+    """How many decimals show this many significant digits of a number below 1, and also fit its deviation."""
     return digits - 1 - math.floor(math.log10(size))

@@ -10,7 +10,7 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, heights
-from gradsync.exhibit.form import Axis, Chart, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Mark, Section, Table
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_time import EPOCH, EPOCH_WITHOUT_DATA, SAMPLES, STEP
@@ -87,7 +87,7 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     if len(done) < 2:
         return []
     size = Axis("batch", "batch size", log=True)
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {
             "batch": case.figures.batch_size,
             **heights(case, EPOCH, SAMPLES, DEVICE_MEMORY),

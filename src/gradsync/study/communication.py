@@ -17,7 +17,7 @@ from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, Fact, case_table, share_of
 from gradsync.exhibit.columns import axis, cell, column, height
-from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
 from gradsync.exhibit.runs.table import window_text
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_time import (
@@ -207,7 +207,7 @@ def bandwidth_table(found: Sequence[Case], alone: Alone) -> Table:
 
 
 def chart(found: Sequence[Case]) -> Chart:
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {
             "case": f"{case.figures.strategy} × {case.figures.world_size}, {share_of(case)} each",
             "part": part,

@@ -15,7 +15,7 @@ from gradsync.config.resolved import LEARNING_RATE
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, Fact, case_table
 from gradsync.exhibit.columns import axis, heights
-from gradsync.exhibit.form import Axis, Chart, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Mark, Section, Table
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_ACCURACY, TRAIN_LOSS, UPDATES
 from gradsync.figures.value import mean_of
@@ -104,7 +104,7 @@ def charts(found: Sequence[Case]) -> list[Chart]:
     done = [case for case in found if case.completed and case.value(ACCURACY) is not None]
     smallest = min((case.figures.batch_size for case in done), default=0)
     several = len({way_of(case, done) for case in done}) > 1
-    rows: list[dict[str, str | int | float | None]] = []
+    rows: list[Mark] = []
     for case in done:
         size, reached_there = case.figures.batch_size, heights(case, ACCURACY, TRAIN_LOSS)
         names = [remedy_of(case)]

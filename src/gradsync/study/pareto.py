@@ -9,7 +9,7 @@ from typing import ClassVar
 from gradsync.config import RunConfig
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, cell, heights
-from gradsync.exhibit.form import Chart, Column, Section, Table
+from gradsync.exhibit.form import Chart, Column, Mark, Section, Table
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_learning import ACCURACY, UPDATES
 from gradsync.figures.catalogue.of_time import TRAIN
@@ -123,7 +123,7 @@ def table(found: Sequence[Case], best: set[int]) -> Table:
 
 
 def charts(found: Sequence[Case]) -> list[Chart]:
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {"name": name_of(case), **heights(case, *FIGURES)} for case in found if point_of(case)
     ]
     if len(rows) < 2:

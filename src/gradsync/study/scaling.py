@@ -11,7 +11,7 @@ from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, height
-from gradsync.exhibit.form import IDEAL, Axis, Chart, Exhibit, Section, Table
+from gradsync.exhibit.form import IDEAL, Axis, Chart, Exhibit, Mark, Section, Table
 from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_speed_up import (
@@ -151,9 +151,6 @@ def chart(mode: str, found: Sequence[Case], laws: dict[str, Law]) -> list[Chart]
     title = f"{mode.capitalize()} scaling: speed-up against one process"
     deviation = "spread" if any(row["spread"] for row in rows) else ""
     return [Chart(title, "lines", rows, Axis("workers", "workers"), axis(SPEED_UP), "series", deviation=deviation)]
-
-
-Mark = dict[str, str | int | float | None]
 
 
 def mark(workers: int, ratio: Value, series: str) -> Mark:

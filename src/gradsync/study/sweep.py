@@ -14,7 +14,7 @@ from gradsync.config.values import listed, parsed, types_of
 from gradsync.errors import InputError, unknown
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, heights
-from gradsync.exhibit.form import Axis, Chart, Column, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Column, Mark, Section, Table, is_wide
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS, accuracy_deviation
 from gradsync.figures.catalogue.of_time import SAMPLES, STEP, TRAIN
@@ -149,7 +149,7 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
     x_name, *others = names
     if len({setting_of(case, x_name) for case in done}) < 2:
         return
-    rows: list[dict[str, str | int | float | None]] = []
+    rows: list[Mark] = []
     for case in done:
         parts = [f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others]
         parts += [way_of(case, done)] if len({way_of(other, done) for other in done}) > 1 or not parts else []
@@ -161,8 +161,7 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
             }
         )
     values = [row["x"] for row in rows if isinstance(row["x"], (int, float))]
-    wide = len(values) == len(rows) and min(values) > 0 and max(values) / min(values) >= 10
-    x = Axis("x", x_name.replace("_", " "), log=wide, zero=False)
+    x = Axis("x", x_name.replace("_", " "), log=len(values) == len(rows) and is_wide(values), zero=False)
     kind: Literal["lines", "bars"] = "lines" if values else "bars"
     if all(row[ACCURACY.name] is not None for row in rows):
         yield Chart(f"Accuracy by {x.title}", kind, rows, x, axis(ACCURACY), "series")

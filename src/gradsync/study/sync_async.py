@@ -11,7 +11,7 @@ from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table, share_of
 from gradsync.exhibit.columns import axis, cell_so_far, column, heights
-from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, UPDATES
@@ -100,7 +100,7 @@ def finish_table(found: Sequence[Case]) -> Table:
 def charts(found: Sequence[Case]) -> Iterator[Chart]:
     done = [case for case in found if case.completed]
     most = max((case.figures.world_size for case in done), default=0)
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {
             "strategy": case.figures.strategy,
             "workers": case.figures.world_size,
@@ -116,7 +116,7 @@ def charts(found: Sequence[Case]) -> Iterator[Chart]:
         if tested:
             yield Chart("Accuracy by batch size", "lines", tested, x, axis(ACCURACY), "strategy", "panel")
         yield Chart("Time by batch size", "lines", rows, x, axis(TRAIN), "strategy", "panel")
-    finishes: list[dict[str, str | int | float | None]] = [
+    finishes: list[Mark] = [
         {
             "worker": f"worker {rank.rank}",
             **heights(case, FINISH, rank=rank.rank),

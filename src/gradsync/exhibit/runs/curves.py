@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from gradsync.exhibit.coinciding import DIGITS, coinciding
 from gradsync.exhibit.columns import axis, height
-from gradsync.exhibit.form import Axis, Chart, Section
+from gradsync.exhibit.form import Axis, Chart, Mark, Section
 from gradsync.exhibit.runs.subjects import Subject, of_first
 from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_LOSS
-from gradsync.record import rank_file, read_rank
-from gradsync.record.rows import TestRow
+from gradsync.ledger.summary.learned import tests_of_run
+from gradsync.record import rank_file, rank_records, read_rank
 
-Mark = dict[str, str | int | float | None]
 Curve = list[tuple[int, float]]
 
 MOST_LINES = 10  # in one chart
@@ -57,43 +57,24 @@ def loss_curve(item: Subject) -> Curve:
 
 
 def accuracy_curve(item: Subject) -> Curve:
-    """Accuracy after every epoch, as it is drawn; where each rank tests a share, over all shares."""
-    tests: dict[int, list[TestRow]] = {}
-    for rank in item.figures.ranks:
-        for row in read_rank(rank_file(item.run.folder, rank.rank), stamps_until=0).tests:
-            if rank.rank == 0 or not row["whole"]:
-                tests.setdefault(row["epoch"], []).append(row)
-    return [
-        (epoch, share)
-        for epoch, each in sorted(tests.items())
-        if (count := sum(row["count"] for row in each))
-        and (share := height(sum(row["correct"] for row in each) / count, ACCURACY)) is not None
-    ]
+    """Accuracy after every epoch, as it is drawn. Its last point is the accuracy in the tables."""
+    ranks = rank_records(item.run.folder, len(item.figures.ranks), stamps_until=0)
+    tests = tests_of_run(ranks, {worker.rank for worker in item.figures.lost})
+    return [(test.epoch, share) for test in tests if (share := height(test.accuracy, ACCURACY)) is not None]
 
 
 def drawn(title: str, curves: dict[str, Curve], x: Axis, y: Axis, notes: Sequence[str]) -> Iterator[Chart]:
-    """Identical curves are drawn as one line with all their names."""
     rows: list[Mark] = [
-        {x.field: at, y.field: value, "run": " = ".join(names)}
-        for names, curve in together(curves)
-        for at, value in curve
+        {x.field: at, y.field: value, "run": name} for name, curve in curves.items() for at, value in curve
     ]
     if len({row[x.field] for row in rows}) > 1:
         yield Chart(title, "lines", rows, x, y, "run", notes=notes)
 
 
-def together(curves: dict[str, Curve]) -> list[tuple[list[str], Curve]]:
-    found: list[tuple[list[str], Curve]] = []
-    for name, curve in curves.items():
-        same = next((names for names, other in found if other == curve and curve), None)
-        if same is None:
-            found.append(([name], curve))
-        else:
-            same.append(name)
-    return found
-
-
 def equal_curves(curves: dict[str, Curve]) -> Iterator[str]:
-    for names, _ in together(curves):
+    for names in coinciding({name: curve for name, curve in curves.items() if curve}):
         if len(names) > 1:
-            yield f"{' and '.join([', '.join(names[:-1]), names[-1]])} have the same training loss in every step."
+            yield (
+                f"{', '.join(names[:-1])} and {names[-1]} have the same training loss, to {DIGITS} digits, "
+                "at every point of the chart."
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradsync.exhibit.columns import cell_so_far, column
-from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
+from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
 from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.runs.table import window_text
 from gradsync.figures.catalogue.of_time import (
@@ -18,8 +18,6 @@ from gradsync.figures.catalogue.of_time import (
 from gradsync.figures.value import Value, mean_of
 
 MOST_TIMED = 24  # runs in one chart of bars
-
-Mark = dict[str, str | int | float | None]
 
 MEANING = f"{'; '.join(figure.note for figure in (PART_STEP['wait'], PART_STEP['wire'], HIDDEN_STEP))}."
 

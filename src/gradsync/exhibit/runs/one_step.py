@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradsync.exhibit.form import Axis, Chart
+from gradsync.exhibit.form import Axis, Chart, Mark
 from gradsync.exhibit.runs.subjects import Subject, of_first
 from gradsync.ledger.spans import spans
 from gradsync.ledger.stamps import Step
@@ -24,7 +24,7 @@ def one_step(item: Subject) -> list[Chart]:
         return []
     chosen = sorted(steps, key=length)[len(steps) // 2]
     begin, shortest = min(step.begin for step in chosen), SHORTEST_SPAN * length(chosen)
-    rows: list[dict[str, str | int | float | None]] = [
+    rows: list[Mark] = [
         {
             "rank": f"rank {span.rank}{BACKGROUND if span.background else ''}",
             "part": span.part,

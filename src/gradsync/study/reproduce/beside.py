@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Table
+from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Table, is_wide
 from gradsync.exhibit.runs.network import network
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import find_figure
@@ -137,7 +137,8 @@ class Comparison:
             y = Axis("value", f"{text} against the first", "×")
         title = f"{self.item.name}: {y.title}"
         if self.item.over:
-            x = Axis("x", self.item.over, log=self.is_wide(), zero=False)
+            wide = is_wide([row.x for row in self.item.rows if row.x is not None])
+            x = Axis("x", self.item.over, log=wide, zero=False)
             return [Chart(title, "lines", marks, x, y, "series", notes=self.notes[-1:])]
         return [Chart(title, "bars", marks, Axis("run", "run"), y, "series", notes=self.notes[-1:])]
 
@@ -150,10 +151,6 @@ class Comparison:
                     series = f"{group}, {side}" if group else side
                     mark = {"run": row.name, "value": height, "series": series}
                     yield mark | ({"x": row.x} if self.item.over else {})
-
-    def is_wide(self) -> bool:
-        values = [row.x for row in self.item.rows if row.x is not None]
-        return min(values, default=0) > 0 and max(values) / min(values) >= 10
 
     def over_time(self) -> list[Chart]:
         if not self.item.over_time:
