@@ -221,6 +221,11 @@ def test_one_writer_replaces_files_and_no_lock_is_our_own():
     assert not [path for path in SOURCE.rglob("*.py") if "fcntl" in imports(path)]
 
 
+def test_commands_print_json_in_one_way():
+    assert {name for name in calling(r"\bjson\.dumps?\(") if name.startswith("cli/")} == set()
+    assert defined("strict_json") == ["record/folder.py"]
+
+
 def test_the_reports_have_no_private_name():
     """A seed is a number with which random streams begin."""
     private = re.compile(r"\b(the|our|five|four|both) seeds\b|\bseeds?'|\bseed \d{2,}", re.IGNORECASE)

@@ -60,7 +60,8 @@ def test_compare_runs_all_ways_and_ends_in_one_table_that_show_repeats(cli, tmp_
     runs = found["runs"]
     assert [run["world_size"] for run in runs] == [1, 2, 2, 2]
     assert len({run["batch_size"] for run in runs}) == 1
-    assert set(found) == {"study", "folder", "report", "sections", "runs"}
+    of_page = {"title", "summary", "sections", "command", "environment", "left_out"}
+    assert set(found) == {"study", "folder", "report", "runs"} | of_page
 
     # A run killed outright leaves no summary, a failed one an error: both are shown as what they are.
     (Path(tmp_path, runs[3]["folder"]) / "summary.json").unlink()

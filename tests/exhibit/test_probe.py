@@ -9,7 +9,7 @@ import pytest
 from exhibited import column, tables_of, text
 from gradsync.config.probe import ProbeConfig
 from gradsync.exhibit.form import Chart
-from gradsync.exhibit.probe import probe_line, sections
+from gradsync.exhibit.probe import points_table, probe_line, sections
 from gradsync.figures.bandwidth import fits, point
 from gradsync.figures.value import Spread
 from gradsync.record import ProbeRun
@@ -35,6 +35,16 @@ def benchmark(points: list[ProbePoint], name: str = "probe") -> ProbeRun:
         total_seconds=1.0, transports=transports, points=points, fits=fits(points),
     )  # fmt: skip
     return ProbeRun(Path(name), ProbeConfig(workers=2), summary)
+
+
+def test_a_line_for_each_point_has_the_numbers_and_units_of_the_tables():
+    run = benchmark(times("all-reduce", "gloo", 1e-4, 1e9) + times("broadcast", "gloo", 5e-5, 2e9))
+    found, points = tables_of(sections([run])), points_table([run])
+    of_line = {item.name: item.unit for item in points.columns}
+    for title, name in (("time of a collective", "time"), ("bus bandwidth", "bus bandwidth")):
+        table = found[f"gloo: {title}"]
+        assert {item.unit for item in table.columns[1:]} == {of_line[name]}
+        assert [*column(table, "all-reduce"), *column(table, "broadcast")] == column(points, name)
 
 
 def test_times_with_their_spread_bandwidths_and_fits(tmp_path: Path):

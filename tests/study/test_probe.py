@@ -16,9 +16,10 @@ from gradsync.cli.check import check_probe
 from gradsync.cli.main import dispatch
 from gradsync.comm import Comm
 from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes, resolve_probe
+from gradsync.draw.export import write_table
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Table
-from gradsync.exhibit.probe import probe_line
+from gradsync.exhibit.probe import points_table, probe_line
 from gradsync.figures.bandwidth import fits, point, points
 from gradsync.figures.fit import fit
 from gradsync.figures.value import Spread
@@ -28,7 +29,7 @@ from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
 from gradsync.record import ProbeRun, RankRecord, read_run, write_json, write_settings
 from gradsync.study.making.carry_out import Kept, prepare
 from gradsync.study.making.found import find
-from gradsync.study.probe import ProbeStudy, points_of, reason, summarize, write_csv
+from gradsync.study.probe import ProbeStudy, reason, summarize
 
 POSITIVE = st.floats(1e-7, 1e3)
 SIZES = st.lists(st.integers(1, 10**9), min_size=2, max_size=9, unique=True)
@@ -303,10 +304,11 @@ def test_a_benchmark_of_an_earlier_version_is_one_and_its_transports_belong_to_i
 
 def test_points_are_written_as_csv(tmp_path: Path):
     run = made(tmp_path / "run", ProbeConfig(workers=2), 1e-3)
-    write_csv(tmp_path / "probe.csv", points_of([run]))
+    write_table(points_table([run]), tmp_path / "probe.csv")
     with open(tmp_path / "probe.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert run.summary
-    assert [float(item["bus_bandwidth"]) for item in rows] == [item.bus_bandwidth for item in run.summary.points]
-    with pytest.raises(InputError, match="cannot write"):
-        write_csv(Path("no-such-folder") / "probe.csv", [])
+    points = run.summary.points
+    assert [float(item["bus bandwidth (MB/s)"]) for item in rows] == [item.bus_bandwidth / 1e6 for item in points]
+    with pytest.raises(InputError, match=r"cannot write no-such-folder/probe\.csv: No such file"):
+        write_table(points_table([]), Path("no-such-folder") / "probe.csv")

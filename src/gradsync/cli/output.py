@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradsync.exhibit.form import Section
 from gradsync.exhibit.remarks import failure
-from gradsync.record import DamagedRecord, Recorded, UnreadableRecord
+from gradsync.record import DamagedRecord, Recorded, UnreadableRecord, strict_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,4 +56,5 @@ def reason_with_folder(error: UnreadableRecord) -> dict[str, Any]:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
+    """JSON that every parser reads: NaN and infinity are null."""
+    print(strict_json(value, indent=2))

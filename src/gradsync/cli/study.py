@@ -49,13 +49,14 @@ class CarriedOut:
     page: Path | None
 
     def as_json(self) -> dict[str, Any]:
-        from gradsync.draw.data import plain_section
+        """What the page shows, and the summaries of the runs."""
+        from gradsync.draw.data import plain
 
         return {
             "study": self.study.name,
             "folder": str(self.folder),
             "report": str(self.page) if self.page else None,
-            "sections": [plain_section(section) for section in self.study.sections(self.runs)],
+            **plain(self.document),
             "runs": [summary_with_folder(run) for run in self.runs],
         }
 

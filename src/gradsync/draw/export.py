@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,13 +22,18 @@ def write(document: Document, path: Path, form: str) -> list[Path]:
     """
     if form not in WRITERS:
         raise unknown("format", form, FORMATS)
-    try:
+    with refused_if_unwritable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return WRITERS[form](document, path)
+
+
+@contextmanager
+def refused_if_unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InputError(
-            f"cannot write {error.filename or path}: {error.strerror or error}. "
-            "Choose another place, or make this one writable."
+            f"cannot write {path}: {error.strerror or error}. Choose another place, or make this one writable."
         ) from None
 
 
@@ -48,15 +54,19 @@ def write_tables(document: Document, folder: Path) -> list[Path]:
     return write(document, folder, "csv")
 
 
-def write_csv(document: Document, path: Path) -> list[Path]:
+def write_table(table: Table, path: Path) -> Path:
+    """One table as CSV, in a folder that exists."""
     from gradsync.draw.data import csv_text
 
+    with refused_if_unwritable(path):
+        return write_whole(path, csv_text(table))
+
+
+def write_csv(document: Document, path: Path) -> list[Path]:
     path.mkdir(exist_ok=True)
     tables = [item for item in document.exhibits if isinstance(item, Table)]
     tables += [document.environment] if document.environment else []
-    return [
-        write_whole(path / f"{name}.csv", csv_text(table)) for name, table in zip(named(tables), tables, strict=True)
-    ]
+    return [write_table(table, path / f"{name}.csv") for name, table in zip(named(tables), tables, strict=True)]
 
 
 def write_markdown(document: Document, path: Path) -> list[Path]:

@@ -74,6 +74,34 @@ def grid(
     return Table(f"{points[0].transport}: {title.lower()}", columns, rows, [note])
 
 
+def points_table(runs: Sequence[ProbeRun]) -> Table:
+    """Every point of every run, which the tables above are made of."""
+    columns = [
+        Column("transport"),
+        Column("operation"),
+        Column("workers"),
+        Column("requested size", "bytes"),
+        Column("S", "bytes"),
+        Column("iterations"),
+        Column("time", "ms"),
+        Column("median time", "ms"),
+        Column("factor", "", ".2f"),
+        Column("algorithm bandwidth", "MB/s"),
+        Column("bus bandwidth", "MB/s"),
+    ]
+    rows: list[list[Value]] = [
+        [
+            *(point.transport, point.operation, point.workers, point.size, point.bytes, point.iterations),
+            *(spread(point, 1e3), point.median_seconds * 1e3, point.factor),
+            *(point.algorithm_bandwidth / 1e6, point.bus_bandwidth / 1e6),
+        ]
+        for run in runs
+        if run.summary
+        for point in run.summary.points
+    ]
+    return Table("Points", columns, rows)
+
+
 def fits_table(fitted: Sequence[ProbeFit]) -> Table:
     columns = [
         Column("operation"),

@@ -9,18 +9,15 @@ studies/probe/runs/<time>-probe-gloo-4w/    one start of the processes for each 
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gradsync import launch
 from gradsync.config import Resolved
 from gradsync.config.probe import ProbeConfig
-from gradsync.errors import InputError
 from gradsync.exhibit.form import Section
 from gradsync.figures.bandwidth import fits, points
 from gradsync.launch.outcome import Outcome, explain
@@ -39,8 +36,7 @@ from gradsync.record import (
     write_json,
     write_settings,
 )
-from gradsync.record.summaries import Error, ProbePoint
-from gradsync.record.writing import write_whole
+from gradsync.record.summaries import Error
 from gradsync.study.making.base import Planned, Study
 
 
@@ -122,19 +118,3 @@ def reason(outcome: Outcome, ranks: Sequence[RankRecord], folder: Path, done: in
     if error and outcome.signal:
         error.message = f"stopped by {outcome.signal} after {done} points"
     return error
-
-
-def points_of(runs: Sequence[ProbeRun]) -> list[dict[str, Any]]:
-    return [point.to_dict() for run in runs if run.summary for point in run.summary.points]
-
-
-def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """A line per point, with the names of its fields as headings."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [item.name for item in fields(ProbePoint)])
-    writer.writeheader()
-    writer.writerows(rows)
-    try:
-        write_whole(path, text.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}.") from None

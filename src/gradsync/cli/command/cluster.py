@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gradsync.cli.commands import Cut, Down, Exec, Heal, ProbeCluster, Status, Up
+from gradsync.cli.output import print_json
 from gradsync.cluster import lifecycle, network, privilege, spec
 from gradsync.cluster.enter import enter
 from gradsync.draw.console import make_console
@@ -58,7 +58,7 @@ def status(command: Status) -> int:
     damaged = {} if command.name else spec.damaged()
     if command.json:
         of_damaged = [{"name": name, "damaged": reason} for name, reason in damaged.items()]
-        print(json.dumps([*map(asdict, found), *of_damaged], indent=2))
+        print_json([*map(asdict, found), *of_damaged])
         return 0
     if not found and not damaged:
         print("There is no emulated cluster. Make one with: gradsync cluster up lab --nodes 4 --bandwidth 1gbit")
@@ -82,7 +82,7 @@ def probe(command: ProbeCluster) -> int:
         pairs = gauge.measure_pairs(found, lambda text: shown.update(text))
     if command.json:
         measured = {"shares": shares, "pairs": [asdict(pair) for pair in pairs]}
-        print(json.dumps({"asked": asdict(found.shape), **measured}, indent=2))
+        print_json({"asked": asdict(found.shape), **measured})
     else:
         draw(gauge_section(found, pairs, shares), console)
     return 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from gradsync.cli.commands import Fetch, List, VerifyData
+from gradsync.cli.output import print_json
 from gradsync.data import FILE_SETS, data_folder, find_files
 from gradsync.draw.console import make_console
 from gradsync.draw.terminal import draw
@@ -65,7 +65,7 @@ def list_sets(command: List) -> int:
             }
         )
     if command.json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return 0
     draw(table(rows), make_console(json=False))
     return 0

@@ -9,18 +9,19 @@ from gradsync.cli.study import carry_out_study
 
 def probe(command: Probe) -> int:
     from gradsync.draw.console import make_console
+    from gradsync.draw.export import write_table
+    from gradsync.exhibit.probe import points_table
     from gradsync.live.progress import WatchPoints
     from gradsync.record.writing import is_own_file
-    from gradsync.study.probe import points_of, write_csv
 
     study = on_nodes(command.run)
     watch = WatchPoints(make_console(command.json), study)
 
     def before_anything_starts() -> None:
         if command.csv and is_own_file(command.csv):
-            write_csv(command.csv, [])  # fails now if the file is not writable
+            write_table(points_table([]), command.csv)  # fails now if the file is not writable
 
     done = carry_out_study(study, command, watch=lambda begun, runs: watch, first=before_anything_starts)
     if command.csv:
-        write_csv(command.csv, points_of(done.runs))
+        write_table(points_table(done.runs), command.csv)
     return done.exit_code()
