@@ -1,10 +1,11 @@
-"""The same runs on the terminal, on the page and as CSV have the same numbers, for every kind of command.
+"""The same runs on the terminal, on the page, in charts and as CSV have the same numbers, for every kind of command.
 
 Each command is run once, as small as it can be. Then its folder is read again, as `gradsync show` does.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -13,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from charts_beside_tables import shared_numbers
 from drawn_tables import Page, PageTable, read_csv, read_terminal, table_text, without_dashes
-from exhibited import text
+from exhibited import column, text
 from gradsync.draw.cells import cells
 from gradsync.draw.console import PIPE_WIDTH
 from gradsync.draw.export import write_tables
 from gradsync.draw.html.page import page
-from gradsync.exhibit.form import Document, Table
+from gradsync.exhibit.form import Chart, Document, Table
+from gradsync.figures.value import mean_of
 from gradsync.study.making.document import document
 from gradsync.study.making.found import find
 
@@ -35,6 +38,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Made:
+    name: str
     printed: str
     folder: Path
     document: Document
@@ -53,7 +57,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     done = subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr + done.stdout
     (folder,) = (out / "studies").iterdir()
-    return Made(done.stdout, folder, document(find([folder])))
+    return Made(request.param, done.stdout, folder, document(find([folder])))
 
 
 def test_there_are_tables_with_numbers(made: Made):
@@ -90,6 +94,50 @@ def as_on_page(table: Table) -> PageTable:
     return PageTable(table.title, headings, [list(row) for row in shown.rows])
 
 
+def test_the_terminal_and_the_page_have_the_same_sentences(made: Made):
+    written = Page((made.folder / "report.html").read_text()).sentences
+    assert Page(page(made.document)).sentences == written, "as the command wrote it, and made again from the folder"
+    of_sections = [sentence for section in made.document.sections for sentence in section.sentences]
+    assert any(re.search(r"\d", sentence) for sentence in of_sections)
+    assert set(written) == {*made.document.summary, *of_sections}
+    assert set(written) <= set(text(made.document, width=10_000, details=True).splitlines())
+
+
+CHARTS = {  # beside a table of the same figures
+    "compare": {"Time of a step, and where it went", "Computation against communication"},
+    "verify": set(),
+    "probe": {"gloo: time of a collective by its size"},
+    "study": {
+        *("Time of an epoch by batch size", "Throughput by batch size", "Peak memory by batch size"),
+        "Time of a step, and where it went",
+    },
+    "reproduce": {
+        *("Table 4: received against the first", "Table 4: sent against the first"),
+        *("Time of a step, and where it went", "Computation against communication"),
+    },
+}
+
+
+def test_a_chart_draws_the_numbers_of_the_table_beside_it(made: Made):
+    compared = shared_numbers(made.document)
+    assert compared.keys() == CHARTS[made.name]
+    for title, pairs in compared.items():
+        for drawn, said in pairs:
+            assert drawn == pytest.approx(said, rel=1e-9), title
+
+
+def test_the_curve_of_accuracies_ends_at_the_accuracy_of_the_table(made: Made):
+    charts = {item.title.split(":")[0]: item for item in made.document.exhibits if isinstance(item, Chart)}
+    curve = charts.get("Test accuracy")
+    assert curve or made.name not in ("compare", "reproduce")
+    if curve:
+        ends = {row["run"]: row["accuracy"] for row in curve.rows}
+        said = next(table for table in made.tables if "test loss" in [column.name for column in table.columns])
+        assert list(ends.values()) == pytest.approx(
+            [100 * (mean_of(value) or 0.0) for value in column(said, "accuracy")]
+        )
+
+
 def test_the_csv_has_every_cell(made: Made, tmp_path: Path):
     files = write_tables(made.document, tmp_path / "tables")
     for table, path in zip(made.tables, files, strict=True):
@@ -104,3 +152,10 @@ def test_the_command_printed_these_tables(made: Made):
     assert tables
     for table in tables:
         assert table_text(table, PIPE_WIDTH) in made.printed, table.title
+
+
+def test_the_command_printed_these_sentences(made: Made):
+    printed = " ".join(made.printed.split())
+    for section in made.document.sections:
+        for sentence in section.sentences:
+            assert section.detail or sentence in printed

@@ -29,16 +29,22 @@ class PageTable:
 
 
 class Page(HTMLParser):
-    """The tables of a page in their order, as a reader sees them."""
+    """The tables and the sentences of a page in their order, as a reader sees them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tables: list[PageTable] = []
+        self.sentences: list[str] = []
+        self._list = ""  # the class of the one that is open
         self._words: list[str] | None = None
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
+        if tag == "ul":
+            self._list = dict(attrs).get("class") or ""
+        elif (tag == "li" and self._list == "summary") or (tag == "p" and not attrs):
+            self._words = []
+        elif tag == "table":
             self.tables.append(PageTable())
         elif tag == "tr" and self.tables[-1].headings:
             self.tables[-1].rows.append([])
@@ -50,10 +56,15 @@ class Page(HTMLParser):
             self._words.append(data)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("caption", "th", "td") or self._words is None:
+        self._list = "" if tag == "ul" else self._list
+        if tag not in ("caption", "th", "td", "li", "p") or self._words is None:
             return
-        found, table = "".join(self._words).strip(), self.tables[-1]
+        found = "".join(self._words).strip()
         self._words = None
+        if tag in ("li", "p"):
+            self.sentences.append(found)
+            return
+        table = self.tables[-1]
         if tag == "caption":
             table.title = found
         elif table.rows:
