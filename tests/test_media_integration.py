@@ -24,7 +24,7 @@ from gradsync.draw.html.page import page
 from gradsync.exhibit.form import Chart, Document, Table
 from gradsync.figures.value import mean_of
 from gradsync.study.making.document import document
-from gradsync.study.making.found import find
+from gradsync.study.making.found import found_in
 
 SMALL = "--model logistic --threads 1 --train-samples 64 --test-samples 64"
 COMMANDS = {
@@ -57,7 +57,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     done = subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr + done.stdout
     (folder,) = (out / "studies").iterdir()
-    return Made(request.param, done.stdout, folder, document(find([folder])))
+    return Made(request.param, done.stdout, folder, document(found_in([folder])))
 
 
 def test_there_are_tables_with_numbers(made: Made):

@@ -221,7 +221,7 @@ def test_a_cifar10_file_that_became_shorter_after_the_check_is_refused(
 @pytest.mark.parametrize("files", [cifar10.CIFAR10, mnist.MNIST])
 def test_missing_data_names_the_folder_the_files_and_two_ways_out(tmp_path: Path, files: FileSet):
     with pytest.raises(InputError) as caught:
-        files.find(tmp_path)
+        files.source(tmp_path)
     text = str(caught.value)
     assert str(tmp_path) in text
     assert all(name in text for name in files.expected)

@@ -97,12 +97,12 @@ def test_a_rank_that_is_stopped_for_too_long_is_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr(processes, "state", states.get)
     stopped = StoppedRanks(patience=5)
     pids = {0: 11, 1: 12}
-    assert stopped.look(pids, now=0) == [] and stopped.look(pids, now=4) == []
-    assert stopped.look(pids, now=6) == [0]
+    assert stopped.overdue(pids, now=0) == [] and stopped.overdue(pids, now=4) == []
+    assert stopped.overdue(pids, now=6) == [0]
     states[11] = "S"  # it goes on
-    assert stopped.look(pids, now=7) == []
+    assert stopped.overdue(pids, now=7) == []
     states[11] = "T"
-    assert stopped.look(pids, now=8) == []
+    assert stopped.overdue(pids, now=8) == []
 
 
 def test_a_session_is_ended_only_if_the_rank_still_leads_it(tmp_path: Path):

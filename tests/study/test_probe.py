@@ -28,7 +28,7 @@ from gradsync.ledger.cost import link_share
 from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
 from gradsync.record import ProbeRun, RankRecord, read_run, write_json, write_settings
 from gradsync.study.making.carry_out import Kept, prepare
-from gradsync.study.making.found import find
+from gradsync.study.making.found import found_in
 from gradsync.study.probe import ProbeStudy, reason, summarize
 
 POSITIVE = st.floats(1e-7, 1e3)
@@ -281,7 +281,7 @@ def test_repeats_that_ask_for_the_same_are_told_apart_and_what_is_missing_is_mad
     asked = [item.to_dict() for item in plan]
     matched = Kept(tmp_path).matched(asked)
     assert [run.folder.name if run else None for run in matched] == ["0", "1", None]
-    (found,) = find([tmp_path]).studies
+    (found,) = found_in([tmp_path]).studies
     (section,) = found.study.sections(found.runs)
     table = section.exhibits[0]
     assert isinstance(table, Table)
@@ -298,7 +298,7 @@ def test_a_benchmark_of_an_earlier_version_is_one_and_its_transports_belong_to_i
         write_json(folder / "probe.json", ProbeConfig().to_dict())
     write_json(probe / "gloo" / "config.json", {})
     for place in (tmp_path / "runs", probe, probe / "gloo"):
-        assert [run.folder for run in find([place]).probes] == [probe]
+        assert [run.folder for run in found_in([place]).probes] == [probe]
     assert probe_line(ProbeRun(probe, ProbeConfig(), None)).endswith("a collective benchmark, unfinished.")
 
 

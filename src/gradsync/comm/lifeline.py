@@ -59,7 +59,7 @@ def watch(every: float) -> None:
 def watch_connections(connections: Connections) -> int:
     """Note the peers that do not answer; return the number of this look."""
     number = next(_looks)
-    _sightings.update((item.peer, number) for item in connections.look() if item.silent)
+    _sightings.update((item.peer, number) for item in connections.established() if item.silent)
     return number
 
 

@@ -10,7 +10,7 @@ from gradsync.errors import InputError
 
 RATES = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "bit": 1.0}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-SIZES = {"GB": 1e9, "MB": 1e6, "KB": 1e3, "G": 1e9, "M": 1e6}
+BYTES_OF_MEMORY = {"GB": 1e9, "MB": 1e6, "KB": 1e3, "G": 1e9, "M": 1e6}
 
 SLOWEST, FASTEST = 1e4, 32e9  # what the kernel counts in 32 bits; no host moves more between namespaces anyway
 LONGEST_LATENCY = 60.0
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def memory_bytes(self) -> float | None:
-        return quantity("memory", self.memory, SIZES, "4GB")
+        return quantity("memory", self.memory, BYTES_OF_MEMORY, "4GB")
 
 
 @dataclass(kw_only=True)

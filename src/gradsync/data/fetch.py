@@ -45,14 +45,14 @@ def fetch(files: FileSet, folder: Path, console: Console, mirror: str | None = N
     """Put a data set under ``folder`` and check it. Nothing is downloaded if it is already there and correct."""
     if files.locate(folder):
         files.read(folder)
-        return files.find(folder)
+        return files.source(folder)
     target = folder / files.name
     columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), DownloadColumn()]
     with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console) as progress:
         for download in files.downloads:
             retrieve(download, target, Bar(progress, download.file), mirror)
     files.read(folder)
-    return files.find(folder)
+    return files.source(folder)
 
 
 def retrieve(download: Download, target: Path, bar: Bar, mirror: str | None) -> None:

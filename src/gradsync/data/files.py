@@ -63,7 +63,7 @@ class FileSet:
     expected: tuple[str, ...]
     downloads: tuple[Download, ...]
 
-    def find(self, folder: Path | None = None) -> Source:
+    def source(self, folder: Path | None = None) -> Source:
         folder = folder or data_folder()
         source = self.locate(folder)
         if source is None:
@@ -79,7 +79,7 @@ class FileSet:
 
         Without ``verify`` the hashes are not checked: the command that started the ranks has done so.
         """
-        source = self.find(folder)
+        source = self.source(folder)
         if source.plain:
             if verify:
                 for name, path in source.plain.items():
@@ -103,7 +103,7 @@ class FileSet:
     def read(self, folder: Path | None = None) -> dict[str, bytes]:
         """Every part, each checked against its hash."""
         parts = {}
-        for part in self.find(folder).read():
+        for part in self.source(folder).read():
             check(part.file, part.name, "sha256", self.contents[part.name], part.content)
             parts[part.name] = part.content
         return parts

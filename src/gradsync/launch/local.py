@@ -97,7 +97,7 @@ def watch(running: Running, config: Resolved, folder: Path, spare: int) -> Outco
     stopped = StoppedRanks(config.timeout)
     while running:
         lost |= failed(running)
-        for rank in stopped.look({rank: process.pid for rank, process in running.items()}):
+        for rank in stopped.overdue({rank: process.pid for rank, process in running.items()}):
             lost[rank] = -signal.SIGSTOP
             end_group(running.pop(rank))
         too_many = len(lost) > spare or bool(set(lost) & set(config.server_ranks))

@@ -127,7 +127,7 @@ class StoppedRanks:
         self._patience = patience
         self._since: dict[int, float] = {}
 
-    def look(self, pids: Mapping[int, int], now: float | None = None) -> list[int]:
+    def overdue(self, pids: Mapping[int, int], now: float | None = None) -> list[int]:
         """The ranks that have been stopped for too long; ``pids``: rank -> process id."""
         now = time.monotonic() if now is None else now
         stopped = [rank for rank, pid in pids.items() if state(pid) == "T"]

@@ -20,7 +20,7 @@ from gradsync.config import Resolved, parse_injection
 from gradsync.launch.processes import words_of
 from gradsync.parent import signals_held
 
-FIRST_PORT, PORTS = 20000, 10000
+MEETING_PORTS = range(20_000, 30_000)
 CONNECT_SECONDS = 10
 
 
@@ -88,7 +88,7 @@ class Ssh:
 
     def free_port(self) -> int:
         """A port on the first host, not checked to be free; two runs at once are unlikely to choose the same."""
-        return FIRST_PORT + uuid.uuid4().int % PORTS
+        return MEETING_PORTS[uuid.uuid4().int % len(MEETING_PORTS)]
 
     def from_first(self, words: Sequence[str]) -> list[str]:
         return list(words)

@@ -17,7 +17,7 @@ FEWEST = 5  # steps it takes to say anything
 SIGMAS = 3
 SHARE, SECONDS = 0.1, 1e-3  # being late by less than a tenth of a step, or a millisecond, is not worth reporting
 
-COMPUTING = ("forward", "backward", "drain")
+UNTIL_GRADIENTS = ("forward", "backward", "drain")
 NO_CORE = "runnable, not scheduled"
 LINK = "link"
 OUTSIDE = "begins its steps late"  # testing, for instance, lies between two epochs
@@ -79,7 +79,7 @@ def telling(step: Step) -> set[int]:
     While it computes: all. After that, only the first: when a rank arrives at the next depends on the strategy, as
     for the rank that averages for the others.
     """
-    computed = max((end for name, _, end in step.phases if name in COMPUTING), default=step.begin)
+    computed = max((end for name, _, end in step.phases if name in UNTIL_GRADIENTS), default=step.begin)
     numbered = [(item.number, item.start) for item in step.collectives if item.number is not None]
     while_computing = [number for number, start in numbered if start < computed]
     after = [number for number, start in numbered if start >= computed]

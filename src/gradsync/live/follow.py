@@ -66,7 +66,7 @@ def following(folders: Sequence[Path], listeners: Sequence[Listener]) -> Iterato
                 listening.remove(listener)
                 traceback.print_exc()
 
-    def look() -> None:
+    def show_new_rows() -> None:
         for rank, path in ((rank, path) for folder in folders for rank, path in rank_files(folder).items()):
             follower = followers.setdefault(path, Follower(path))
             for row in follower.new_rows():
@@ -76,7 +76,7 @@ def following(folders: Sequence[Path], listeners: Sequence[Listener]) -> Iterato
     def follow() -> None:
         while True:
             last = ended.wait(POLL_SECONDS)
-            look()
+            show_new_rows()
             if last:
                 return
 

@@ -36,7 +36,7 @@ class Connections:
 
         self._diag = DiagSocket()
 
-    def look(self, families: Iterable[int] = FAMILIES) -> Iterator[Connection]:
+    def established(self, families: Iterable[int] = FAMILIES) -> Iterator[Connection]:
         own = own_inodes()
         for family in families:
             for item in self._diag.get_sock_stats(family=family, states=ESTABLISHED, extensions=TCP_INFO):
@@ -77,7 +77,7 @@ def own_inodes() -> set[int]:
 def links(connections: Connections) -> dict[str, list[float]]:
     """address of the peer -> bytes sent to it and the seconds these were in flight, since the connection was made."""
     found: dict[str, list[float]] = {}
-    for item in connections.look():
+    for item in connections.established():
         sums = found.setdefault(item.peer, [0.0, 0.0])
         sums[0] += item.sent
         sums[1] += item.busy_seconds

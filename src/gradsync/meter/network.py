@@ -66,7 +66,7 @@ class Sockets:
 
     def _look(self, families: Iterable[int]) -> bool:
         """Note what the open sockets of this process have counted; return whether there are any."""
-        found = {item.inode: Counts(item.sent, item.received) for item in self._connections.look(families)}
+        found = {item.inode: Counts(item.sent, item.received) for item in self._connections.established(families)}
         self._seen |= found
         return bool(found)
 

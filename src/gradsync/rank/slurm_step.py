@@ -10,7 +10,7 @@ from gradsync.errors import InputError
 
 TASKS_HERE = "SLURM_STEP_TASKS_PER_NODE at SLURM_NODEID"  # not a variable, but derived from those
 SPECIAL_STEPS = 0xFFFFFFF0  # ids from here on: the batch script itself, an interactive shell and the like
-FIRST_PORT, PORTS = 10_000, 20_000  # below the ephemeral ports of the kernel
+STEP_PORTS = range(10_000, 30_000)  # below the ephemeral ports of the kernel
 STEPS_PER_JOB = 16
 SCONTROL_SECONDS = 30
 
@@ -60,7 +60,7 @@ def meeting_place(environment: Mapping[str, str]) -> dict[str, str]:
 
 def port(job: int, step: int) -> int:
     """A port that other steps on the same nodes are unlikely to use."""
-    return FIRST_PORT + (job * STEPS_PER_JOB + step) % PORTS
+    return STEP_PORTS[(job * STEPS_PER_JOB + step) % len(STEP_PORTS)]
 
 
 def scontrol(*words: str) -> str:

@@ -61,7 +61,7 @@ UNEQUAL = (
     "The runs neither made the same number of updates nor trained on the same number of samples: there is no Pareto "
     "frontier between unequal amounts of training. HINT: give all of them the same --epochs."
 )
-ALIKE = 0.01  # the last batch of an epoch may be smaller
+SAME_AMOUNT = 0.01  # the last batch of an epoch may be smaller
 
 
 def held_equal(found: Sequence[Case]) -> str:
@@ -80,7 +80,7 @@ def held_equal(found: Sequence[Case]) -> str:
 
 
 def is_alike(values: Sequence[float]) -> bool:
-    return max(values) - min(values) <= ALIKE * max(values)
+    return max(values) - min(values) <= SAME_AMOUNT * max(values)
 
 
 def samples_trained(case: Case) -> float:

@@ -51,15 +51,15 @@ def test_every_row_and_every_claim_has_a_run_of_ours(name: str, scale: Scale):
 
 def test_published_figures_are_found_by_place_and_name():
     report = published.read("cs744-vgg11-2317")
-    assert report.find(published.RunRank("local"), "step") == (1.64, "s")  # stands at rank 0
-    assert report.find(published.RunRank("gather-scatter", 2), "accuracy") == (12.39, "%")
-    assert report.find(published.RunRank("local"), "bandwidth") is None
+    assert report.value(published.RunRank("local"), "step") == (1.64, "s")  # stands at rank 0
+    assert report.value(published.RunRank("gather-scatter", 2), "accuracy") == (12.39, "%")
+    assert report.value(published.RunRank("local"), "bandwidth") is None
     servers = published.read("cs744-tensorflow")
     first = published.RunRank("async-3", 0)
-    assert [servers.find(first, "received", table) for table in ("Table 3", "Table 4")] == [(20, "MB"), (29, "MB")]
-    assert servers.find(published.RunRank("async-3", 2), "received", exactly=True) is None
+    assert [servers.value(first, "received", table) for table in ("Table 3", "Table 4")] == [(20, "MB"), (29, "MB")]
+    assert servers.value(published.RunRank("async-3", 2), "received", exactly=True) is None
     mpi = published.read("mpi-mnist")
-    assert mpi.find(published.RunRank("1x8"), "total") == (103.67, "s")
+    assert mpi.value(published.RunRank("1x8"), "total") == (103.67, "s")
 
 
 # Where the report's own figures do not bear out what it says.
@@ -74,7 +74,7 @@ def test_the_published_figures_bear_out_what_the_report_claims(name: str):
     report = published.read(name)
     for claim in report.claims:
         of_ranks = len({place.run for place in claim.places}) < len(claim.places)
-        found = [report.find(place, claim.figure, claim.exhibit, exactly=of_ranks) for place in claim.places]
+        found = [report.value(place, claim.figure, claim.exhibit, exactly=of_ranks) for place in claim.places]
         values = [pair[0] / UNITS[pair[1]] for pair in found if pair]
         if len(values) == len(claim.places):
             verdict = decide(claim, values, noise=0.0)

@@ -44,7 +44,7 @@ def verify(command: VerifyData) -> int:
     for files in [find_files(name) for name in names]:
         try:
             files.read(folder)
-            print(f"{files.name}: {files.find(folder).path}: all hashes match")
+            print(f"{files.name}: {files.source(folder).path}: all hashes match")
         except InputError as error:
             print(f"{files.name}: {error}", file=sys.stderr)
             code = 1

@@ -23,11 +23,11 @@ def show(command: Show) -> int:
     from gradsync.exhibit.probe import probe_line
     from gradsync.exhibit.remarks import failures
     from gradsync.study.making.document import document
-    from gradsync.study.making.found import find, in_window
+    from gradsync.study.making.found import found_in, in_window
 
     choose(command.columns)
     paths = command.runs or default_folders()
-    found = find(paths)
+    found = found_in(paths)
     refuse_nothing(paths, found)
     if command.window:
         found = in_window(found, command.window)

@@ -14,11 +14,11 @@ def trace(command: Trace) -> int:
     from gradsync.ledger.trace import trace
     from gradsync.record import rank_files, rank_records, write_json
     from gradsync.record.writing import is_own_file
-    from gradsync.study.making.found import find
+    from gradsync.study.making.found import found_in
 
     if command.until < 1:
         raise InputError(f"--until is {command.until}: it must be 1 or more.")
-    found = find([command.run])
+    found = found_in([command.run])
     refuse_nothing([command.run], found)
     if not found.runs:
         raise InputError(f"{printable(command.run)}: a collective benchmark has no steps to draw.")

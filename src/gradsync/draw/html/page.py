@@ -19,7 +19,7 @@ from platformdirs import user_cache_path
 from gradsync.draw.cells import cells
 from gradsync.draw.names import unique
 from gradsync.draw.vega.charts import PANEL_WIDTH, WIDTH, legend, legend_columns, panels
-from gradsync.draw.vega.look import ON_PAGE, ON_PAPER, theme
+from gradsync.draw.vega.theme import ON_PAGE, ON_PAPER, theme
 from gradsync.exhibit.form import Chart, Document, slug
 from gradsync.record import finite
 from gradsync.record.writing import write_whole

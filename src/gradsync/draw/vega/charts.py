@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from gradsync.draw.colours import colours
-from gradsync.draw.vega.look import ON_PAPER, theme
 from gradsync.draw.vega.marks import is_named, shapes_of, view
 from gradsync.draw.vega.panel import split
+from gradsync.draw.vega.theme import ON_PAPER, theme
 from gradsync.exhibit.form import Chart
 
 WIDTH, PANEL_WIDTH = 620, 340  # pixels, of the plot without its axes, in a file

@@ -74,7 +74,7 @@ def run(config: Resolved, words: Sequence[str], variables: Mapping[str, str], fo
     too_long: list[int] = []
 
     def watch() -> int | None:
-        too_long.extend([] if config.hosts else stopped.look(pids_here(folder, config.processes)))
+        too_long.extend([] if config.hosts else stopped.overdue(pids_here(folder, config.processes)))
         return STOPPED if too_long else None
 
     try:

@@ -56,7 +56,7 @@ class Found:
         return [run for run in self.probes if run.folder not in of_studies]
 
 
-def find(given: Sequence[Path]) -> Found:
+def found_in(given: Sequence[Path]) -> Found:
     """Every run, benchmark and study in these folders; what cannot be read does not hide the others."""
     found = Found()
     for path in given:
@@ -131,7 +131,7 @@ def collect(given: Sequence[Path]) -> Found:
             raise InputError(
                 f"{printable(path)} is not a folder. Give run folders, folders of them, or a study's folder."
             )
-    found = find(given)
+    found = found_in(given)
     keep_those_with_rows(found)
     found.left_out = [*map(str, found.unreadable), *found.left_out]
     if not found.runs and not found.studies and not found.probes:

@@ -143,7 +143,7 @@ class Reproduction(Study):
         of_ranks = len(set(runs_named)) < len(runs_named)  # then another rank's figure is no substitute
 
         def their_value(place: RunRank) -> float | None:
-            found = self.published.find(place, claim.figure, claim.exhibit, exactly=of_ranks)
+            found = self.published.value(place, claim.figure, claim.exhibit, exactly=of_ranks)
             return found[0] / UNITS[found[1]] if found else None
 
         compared = [ours[name] for name in dict.fromkeys(runs_named) if name in ours]

@@ -118,7 +118,9 @@ class Published:
         """The names of its tables and figures, each once."""
         return list(dict.fromkeys(exhibit.name for exhibit in self.exhibits))
 
-    def find(self, place: RunRank, figure: str, exhibit: str = "", exactly: bool = False) -> tuple[float, str] | None:
+    def value(
+        self, place: RunRank, figure: str, exhibit: str = "", exactly: bool = False
+    ) -> tuple[float, str] | None:
         """What was published, and its unit: in this exhibit, else wherever it stands.
 
         It is looked up for this place and, unless ``exactly``, for the run or its first rank.
