@@ -30,9 +30,9 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/data_share.py
 	$(BIN)/python benchmarks/malloc.py
 	$(BIN)/python benchmarks/memory_format.py
-	$(BIN)/python benchmarks/ends.py
-	$(BIN)/python benchmarks/fuzz.py
-	$(BIN)/python benchmarks/fuzz_folders.py
+	$(BIN)/python benchmarks/proofs/ends.py
+	$(BIN)/python benchmarks/proofs/fuzz.py
+	$(BIN)/python benchmarks/proofs/fuzz_folders.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -12,7 +12,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 STARTED_BY_ANOTHER = {"bare_ddp"}  # by overhead
-PROGRAMS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
+PROGRAMS = sorted(path for path in (ROOT / "benchmarks").rglob("*.py") if "__main__" in path.read_text())
+
+
+def place(program: Path) -> str:
+    return program.relative_to(ROOT).as_posix()
 
 
 def test_the_benchmarks_were_found():
@@ -35,10 +39,10 @@ def test_a_benchmark_runs(program: Path, tmp_path: Path):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_its_first_lines_tell_the_command_and_the_time(program: Path):
     text = ast.get_docstring(ast.parse(program.read_text())) or ""
-    assert f"python benchmarks/{program.name} " in text
+    assert f"python {place(program)} " in text
     assert "about" in text.lower()
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_make_bench_runs_it(program: Path):
-    assert f"benchmarks/{program.name}\n" in (ROOT / "Makefile").read_text()
+    assert f"{place(program)}\n" in (ROOT / "Makefile").read_text()

@@ -93,7 +93,7 @@ def headings(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("script", ["import_graph.py", "figure_table.py"])
 def test_what_scripts_write_into_the_docs_is_up_to_date(script: str):
-    done = subprocess.run([sys.executable, DOCS / script, "--check"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, DOCS / "scripts" / script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

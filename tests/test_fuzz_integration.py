@@ -1,4 +1,4 @@
-"""A small share of benchmarks/fuzz.py: whatever is typed or written into a file, a command ends with a sentence."""
+"""A share of benchmarks/proofs/fuzz.py: whatever is typed or written into a file, a command ends with a sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks" / "proofs"))
 
 import fuzz
 from fuzz_cases import Case, command_line, config_file

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parent.parent
 
 
 def write_or_check(page: str, name: str, text: str, script: str) -> int:
@@ -20,7 +20,7 @@ def write_or_check(page: str, name: str, text: str, script: str) -> int:
     if now == wanted:
         return 0
     if asked.check:
-        print(f"docs/{page} is out of date. Run: python docs/{script}", file=sys.stderr)
+        print(f"docs/{page} is out of date. Run: python docs/scripts/{script}", file=sys.stderr)
         return 1
     path.write_text(wanted)
     return 0

@@ -1,8 +1,8 @@
 """Damaged run folders, benchmarks and studies: whatever was done to them, no command may end in a traceback or hang.
 
-    python benchmarks/fuzz_folders.py [--smoke]                       about 1 minute; expected: none
-    python benchmarks/fuzz_folders.py --count 10000 --seed 1          about half an hour
-    python benchmarks/fuzz_folders.py --count 1 --seed 1 --first N    repeats case N of that
+    python benchmarks/proofs/fuzz_folders.py [--smoke]                       about 1 minute; expected: none
+    python benchmarks/proofs/fuzz_folders.py --count 10000 --seed 1          about half an hour
+    python benchmarks/proofs/fuzz_folders.py --count 1 --seed 1 --first N    repeats case N of that
 
 Real folders are made once. Each case is a copy of one of them, damaged in one to three places, beside a good run; the
 commands that read records are called on both, in this process. The good run must always be shown.
@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
+
+sys.path.append(str(Path(__file__).parent.parent))
 
 from arguments import asked
 from gradsync.cli.main import main as gradsync

@@ -1,7 +1,7 @@
 """Random command lines and garbled config files: none may end in a traceback, none may hang.
 
-    python benchmarks/fuzz.py [--smoke]                                  about 1 minute; expected: 0 bad
-    python benchmarks/fuzz.py --command-lines 5000 --configs 2000        about 10 minutes
+    python benchmarks/proofs/fuzz.py [--smoke]                                  about 1 minute; expected: 0 bad
+    python benchmarks/proofs/fuzz.py --command-lines 5000 --configs 2000        about 10 minutes
 
 Every case runs the real command in this process, up to where it would start another one, in a temporary folder, with
 a limit of 20 s. Prints how the cases ended, and the first bad ones; the exit code is 1 if there are any.
@@ -24,6 +24,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
+
+sys.path.append(str(Path(__file__).parent.parent))
 
 from arguments import asked
 from fuzz_cases import Case, command_line, config_file

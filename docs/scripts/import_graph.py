@@ -1,6 +1,6 @@
 """Draws into docs/design.md which package ("room") of src/gradsync imports which. A cycle is an error.
 
-python docs/import_graph.py writes the graph; with --check it only checks that the page is up to date.
+python docs/scripts/import_graph.py writes the graph; with --check it only checks that the page is up to date.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from marked import write_or_check
 
-SOURCE = Path(__file__).parent.parent / "src" / "gradsync"
+SOURCE = Path(__file__).parents[2] / "src" / "gradsync"
 Graph = dict[str, set[str]]
 
 

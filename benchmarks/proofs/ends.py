@@ -1,8 +1,8 @@
 """How runs end, many times over: commands killed while they start, MPI runs, and scripts with `attach` and ddp.
 
-    python benchmarks/ends.py [--smoke]    about 3 minutes; expected: no process left after 5 s,
+    python benchmarks/proofs/ends.py [--smoke]    about 3 minutes; expected: no process left after 5 s,
     every MPI run completed, every script ended with exit code 0
-    python benchmarks/ends.py --kills 50 --mpi-runs 100 --scripts 200    about 40 minutes on two cores
+    python benchmarks/proofs/ends.py --kills 50 --mpi-runs 100 --scripts 200    about 40 minutes on two cores
 
 1. Commands are killed (SIGKILL) at a random moment in their first two seconds, or in the first two of their ranks.
 2. MPI runs: 4 ranks on this machine; as root also 2 nodes with 2 each, and 8 ranks on one node.
@@ -24,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+
+sys.path.append(str(Path(__file__).parent.parent))
 
 from arguments import asked
 

@@ -1,6 +1,6 @@
 """Writes the table of all figures into docs/figures.md, from the catalogue in src/gradsync/figures.
 
-python docs/figure_table.py writes the table; with --check it only checks that the page is up to date.
+python docs/scripts/figure_table.py writes the table; with --check it only checks that the page is up to date.
 """
 
 from __future__ import annotations
