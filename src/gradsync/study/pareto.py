@@ -123,9 +123,7 @@ def table(found: Sequence[Case], best: set[int]) -> Table:
 
 
 def charts(found: Sequence[Case]) -> list[Chart]:
-    rows: list[Mark] = [
-        {"name": name_of(case), **heights(case, *FIGURES)} for case in found if point_of(case)
-    ]
+    rows: list[Mark] = [{"name": name_of(case), **heights(case, *FIGURES)} for case in found if point_of(case)]
     if len(rows) < 2:
         return []
     y = axis(ACCURACY)
