@@ -15,7 +15,7 @@ from gradsync.cli.arguments import parse
 from gradsync.cli.check import check_probe
 from gradsync.cli.main import dispatch
 from gradsync.comm import Comm
-from gradsync.config.probe import OPERATIONS, ProbeConfig, load_probe, message_bytes, resolve_probe
+from gradsync.config.probe import OPERATIONS, ProbeConfig, message_bytes, resolve_probe
 from gradsync.draw.export import write_table
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Table
@@ -26,7 +26,7 @@ from gradsync.figures.value import Spread
 from gradsync.launch.outcome import Outcome
 from gradsync.ledger.cost import link_share
 from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
-from gradsync.record import ProbeRun, RankRecord, read_run, write_json, write_settings
+from gradsync.record import ProbeRun, RankRecord, read_config, read_run, write_json, write_settings
 from gradsync.study.making.carry_out import Kept, prepare
 from gradsync.study.making.found import found_in
 from gradsync.study.probe import ProbeStudy, reason, summarize
@@ -107,7 +107,7 @@ def test_lists_on_the_command_line_may_have_commas():
 def test_what_was_asked_survives_its_file(tmp_path: Path):
     config = ProbeConfig(workers=3, sizes=("1KB",), operations=("gather",), hosts=("a", "b", "c"))
     write_json(tmp_path / "probe.json", config.to_dict())
-    assert load_probe(tmp_path / "probe.json").bytes_asked == [1000]
+    assert read_config(tmp_path).bytes_asked == [1000]
 
 
 # What a rank does

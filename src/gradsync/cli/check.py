@@ -197,7 +197,9 @@ def inform(study: VerifyStudy) -> None:
         chosen = [name for name in chosen if not (needs_peers and name in refuse)]
     study.strategies = tuple(chosen)
     if len(study.plan()) == 1:
-        raise InputError("nothing to verify: ddp does not run over MPI. Name other strategies or transports.")
+        barred = [name for name, facts in study.facts.items() if not facts.over_mpi]
+        why = f"{', '.join(barred)} does not run over MPI" if barred else "local is what the others are compared with"
+        raise InputError(f"nothing to verify: {why}. Name other strategies or transports.")
     module = build([resolved(study.run("local", 1))])
     parameters = frozenset(name for name, _ in module.named_parameters())
     study.model_facts = ModelFacts(parameters, tuple(models.by_share(module, study.sync_bn)))

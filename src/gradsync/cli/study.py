@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gradsync import launch
 from gradsync.cli.commands import StudyRuns
 from gradsync.cli.nodes import on_nodes
 from gradsync.cli.output import print_failures, print_json, show_sections, summary_with_folder
-from gradsync.config import RunConfig
+from gradsync.config import Resolved, RunConfig
 from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Document
@@ -79,8 +79,9 @@ def carry_out_study(
     first: Callable[[], None] = lambda: None,
     most: int | None = None,
     in_list: bool = False,
+    ready: Checked | None = None,
 ) -> CarriedOut:
-    """``typed``: the command that repeats it. ``first``: called before any run.
+    """``typed``: the command that repeats it. ``first``: called before any run. ``ready``: if it is checked already.
 
     ``watch``: makes the display of the runs, given how many of how many are finished already.
     ``most``: how many sections to print. ``in_list``: the caller prints the JSON, of several studies.
@@ -89,12 +90,12 @@ def carry_out_study(
     from gradsync.study.making.document import study_document
 
     typed = typed or shlex.join(["gradsync", *sys.argv[1:]])
-    asked, folder, ready = checked(study)
+    asked, folder, configs = ready or checked(study)
     first()
     console = make_console(command.json)
     with held(folder):
         prepare(folder, study, typed, asked)
-        runs = make(study, folder, list(map(Planned, asked, ready)), console, watch)
+        runs = make(study, folder, list(map(Planned, asked, configs)), console, watch)
         study.complete(runs)
     document = study_document(study, runs, folder, typed)
     page = None if not runs or stopped_by(runs) else write_report(document, folder)
@@ -109,8 +110,16 @@ def carry_out_study(
     return done
 
 
-def checked(study: Study) -> tuple[list[Asked], Path, list[Any]]:
-    """The runs asked for, the folder they go to, and their resolved settings; anything wrong is refused."""
+class Checked(NamedTuple):
+    """The runs asked for, the folder they go to, and their resolved settings."""
+
+    asked: list[Asked]
+    folder: Path
+    configs: list[Resolved]
+
+
+def checked(study: Study) -> Checked:
+    """Resolve the plan of a study; anything wrong is refused."""
     from gradsync.cli.check import check, check_probe, suit
 
     plan = study.plan()
@@ -118,7 +127,8 @@ def checked(study: Study) -> tuple[list[Asked], Path, list[Any]]:
     asked = study.repeated(suit(plan) if trains else plan)
     folder = choose_folder(study, asked)
     asked = [replace(item, out=str(runs_folder(folder))) for item in asked]
-    return asked, folder, check(asked) if trains else [ready for item in asked for ready in check_probe(item)]
+    configs = check(asked) if trains else [config for item in asked for config in check_probe(item)]
+    return Checked(asked, folder, configs)
 
 
 def make(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gradsync.cluster import namespaces
 from gradsync.errors import InputError
+from gradsync.record.writing import write_whole
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of a capability set
 IDLE_SECONDS = 5  # a command that has just found the keeper needs it a moment longer
@@ -77,7 +78,7 @@ def start_keeper() -> int:
     if answer != "ready":
         raise InputError(REFUSED.format(answer or "the keeper ended"))
     keeper_file().parent.mkdir(mode=0o700, exist_ok=True)
-    keeper_file().write_text(str(keeper.pid))
+    write_whole(keeper_file(), str(keeper.pid))
     return keeper.pid
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from filelock import FileLock
 from gradsync.config import Placement, Shape
 from gradsync.config.values import counted, flag
 from gradsync.errors import InputError, unknown
+from gradsync.record import write_json
+from gradsync.record.writing import write_whole
 
 PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
@@ -113,21 +114,16 @@ def locked() -> Iterator[None]:
 
 
 def remember(cluster: Cluster) -> None:
-    """Write the file atomically, and only if the name is free."""
-    draft = STATE / f".{cluster.name}.{os.getpid()}"
-    draft.write_text(json.dumps(asdict(cluster)))
-    try:
-        os.link(draft, file_of(cluster.name))
-    except FileExistsError:
-        raise InputError(f"there is a cluster {cluster.name} already.") from None
-    finally:
-        draft.unlink()
+    """Write its file, if the name is free. The caller holds the lock."""
+    if file_of(cluster.name).exists():
+        raise InputError(f"there is a cluster {cluster.name} already.")
+    write_json(file_of(cluster.name), asdict(cluster), indent=None)
 
 
 def write_hosts(cluster: Cluster) -> None:
     """The /etc/hosts of the nodes: names for their addresses. Name servers are not reachable from there."""
     lines = ["127.0.0.1 localhost", *(f"{cluster.address(node)} {node}" for node in cluster.node_names)]
-    hosts_file(cluster.name).write_text("\n".join(lines) + "\n")
+    write_whole(hosts_file(cluster.name), "\n".join(lines) + "\n")
 
 
 def hosts_file(name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,7 @@ def read_rows(path: Path, offset: int, row_bytes: int, first: int, last: int) ->
     return rows
 
 
+@cache  # installed once, however many models a script attaches
 def abort_on_error() -> None:
     """In a user's script, let an error end all ranks. Otherwise mpi4py waits for the others when Python exits."""
     show = sys.excepthook

@@ -21,6 +21,9 @@ class Facts:
     asynchronous: bool = False
     """Whether every gradient is an update of its own, so that the workers finish at different times."""
 
+    over_mpi: bool = True
+    """Whether its messages can go over MPI. They go over Gloo with every strategy."""
+
     spare_workers: int = 0
     """How many workers may be lost without ending the run."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Literal
 
 from gradsync.config.facts import Facts
@@ -106,10 +104,6 @@ def resolve_probe(asked: ProbeConfig) -> list[Resolved]:
     if any(run.processes < 2 for run in found):
         raise InputError("one worker has nobody to send to: give --workers 2 or more.")
     return found
-
-
-def load_probe(path: Path) -> ProbeConfig:
-    return ProbeConfig(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def message_bytes(asked: int, workers: int) -> int:

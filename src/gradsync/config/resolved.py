@@ -153,6 +153,10 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
         )
     if asked.servers == 0 and facts.has_servers:
         raise InputError(f"--servers is 0: {strategy} needs at least one.")
+    if transport_of(asked, facts) == "mpi" and not facts.over_mpi:
+        raise InputError(
+            f"{strategy} does not run over MPI. Use bucketed, which computes the same, or another transport."
+        )
     batch_size = global_batch(asked, workers)
     on_nodes = asked.nodes or asked.hosts or asked.is_emulated or asked.launcher == "slurm"
     if asked.workers_per_node not in (None, workers) and not on_nodes:
@@ -251,10 +255,6 @@ def refuse_contradictions(config: Resolved) -> None:
         raise InputError(
             f"you set --launcher {config.launcher} and --transport {config.transport}: processes started "
             "by mpiexec communicate over MPI, and no others do. HINT: --transport mpi alone is enough."
-        )
-    if config.transport == "mpi" and config.strategy == "ddp":
-        raise InputError(
-            "PyTorch's ddp does not run over MPI. Use bucketed, which computes the same, or another transport."
         )
     if config.transport == "mpi" and config.device == "cuda":
         raise InputError("--transport mpi carries host memory only: use --device cpu, or gloo.")

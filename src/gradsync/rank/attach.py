@@ -50,8 +50,8 @@ def attach(
         raise InputError(f"replicas is for data-parallel: {name} has as many workers as there are processes.")
     here = world.current()
     over_mpi = here.launcher in world.MPI_LAUNCHERS
-    if over_mpi and name == "ddp":
-        raise InputError("PyTorch's ddp does not run over MPI. Use bucketed, which computes the same.")
+    if over_mpi and not kind.over_mpi:
+        raise InputError(f"{name} does not run over MPI. Use bucketed, which computes the same.")
     comm = mpi_comm() if over_mpi else TorchComm(here.rank, here.size)
     sync = construct(strategy, comm, buffers, options, Roles(workers=replicas))
     if not over_mpi and world.join(here, device_of(model)):

@@ -20,6 +20,7 @@ import torch
 from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
 from gradsync.config import Resolved
 from gradsync.config.plugin import users_frames, users_traceback
+from gradsync.config.resolved import available_cores
 from gradsync.config.values import counted
 from gradsync.errors import NOT_RECORDED, InputError, plainly, ran_out
 from gradsync.meter.host import cores
@@ -153,7 +154,7 @@ def host_facts(device: torch.device) -> dict[str, Any]:
     """The machine, for the report."""
     return {
         "processor": processor_name(),
-        "cores": os.cpu_count(),
+        "cores": available_cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "system": f"{platform.system()} {platform.release()}",

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from gradsync.comm import Comm
 from gradsync.config import Resolved
-from gradsync.config.probe import NUMBER_BYTES, load_probe, message_bytes
+from gradsync.config.probe import NUMBER_BYTES, ProbeConfig, message_bytes
 from gradsync.rank import world
 from gradsync.rank.main import end_facts, join, place_facts, run_all
-from gradsync.record import PROBE_FILE, RankLog
+from gradsync.record import RankLog, read_config
 
 LEAST_ITERATIONS = 3
 
@@ -121,7 +121,8 @@ CALLS = {
 
 def probe(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None:
     torch.set_num_threads(config.threads)
-    asked = load_probe(folder / PROBE_FILE)
+    asked = read_config(folder)
+    assert isinstance(asked, ProbeConfig)
     device = world.choose_device(config.device, here)
     if device.type == "cuda":
         torch.cuda.set_device(device)

@@ -21,8 +21,11 @@ from gradsync.record.folder import (
     SUMMARY_FILE,
     is_probe,
     is_run,
+    rank_file,
     write_json,
 )
+from gradsync.record.rank import read_rank
+from gradsync.record.rows import StepRow
 from gradsync.record.shape import Wrong
 from gradsync.record.summaries import Error, ProbeSummary, RunSummary, Summary
 from gradsync.text import printable
@@ -34,6 +37,7 @@ Config = TypeVar("Config", RunConfig, ProbeConfig)
 EARLIER_FACTS = {
     "local": Facts(in_one_process=True),
     "data-parallel": Facts(in_one_process=True),
+    "ddp": Facts(over_mpi=False),
     "ps-sync": Facts(has_servers=True),
     "ps-async": Facts(has_servers=True, asynchronous=True),
 }
@@ -94,6 +98,16 @@ class Run(Recorded):
             raise DamagedRecord(self.folder, f"{CONFIG_FILE}: {error}") from None
         # The threads of the run, not those of the machine on which it is read.
         return replace(found, threads=self.summary.threads) if self.summary and self.summary.threads else found
+
+    def steps(self, rank: int = 0) -> list[StepRow]:
+        """The steps of a rank, without their stamps, which are most of the bytes. They are read once."""
+        if rank not in self._steps:
+            self._steps[rank] = read_rank(rank_file(self.folder, rank), stamps_until=0).steps
+        return self._steps[rank]
+
+    @cached_property
+    def _steps(self) -> dict[int, list[StepRow]]:
+        return {}
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ def facts_of(name: str, options: Mapping[str, Any] | None = None, workers: int =
         has_servers=kind.has_servers,
         in_one_process=kind.in_one_process,
         asynchronous=kind.asynchronous,
+        over_mpi=kind.over_mpi,
         spare_workers=spare,
         option_names=tuple(option_types(kind)),
     )

@@ -53,6 +53,9 @@ class Strategy:
     asynchronous: ClassVar[bool] = False
     """Every gradient is an update of its own, and workers finish at different times. Exact with one worker only."""
 
+    over_mpi: ClassVar[bool] = True
+    """Its messages can go over MPI: they are all sent by ``comm``."""
+
     default_buffers: ClassVar[Buffers] = "local"
     """What happens to BatchNorm's running statistics unless --buffers says otherwise."""
 

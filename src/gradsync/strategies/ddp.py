@@ -32,6 +32,7 @@ class DDP(Strategy):
     """
 
     default_buffers = "broadcast"
+    over_mpi = False  # its reducer sends over torch's own process group
 
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None, bucket_mb: float | None = None) -> None:
         super().__init__(comm, buffers=buffers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
 from gradsync.errors import unknown
 from gradsync.study.batch import BatchStudy
@@ -11,6 +10,7 @@ from gradsync.study.communication import Communication
 from gradsync.study.compare import CompareStudy
 from gradsync.study.large_batch import LargeBatch
 from gradsync.study.making.base import WHERE, Study
+from gradsync.study.making.carry_out import StudyRecord
 from gradsync.study.making.several import SettingsStudy
 from gradsync.study.pareto import Pareto
 from gradsync.study.probe import ProbeStudy
@@ -32,7 +32,7 @@ KINDS: dict[str, type[Study]] = {
 """All studies, by their name in study.json: those not in STUDIES have a command of their own."""
 
 
-def study_of(record: dict[str, Any]) -> Study:
+def study_of(record: StudyRecord) -> Study:
     """The study that a study.json describes, with the same settings, to show what its runs show."""
     if record["study"] not in KINDS:
         raise unknown("study", record["study"], KINDS)

@@ -26,7 +26,6 @@ from gradsync.study.making.several import refuse_too_many_runs
 EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
 BATCH, STEPS = 24, 20
 NEGLIGIBLE = 1e-6  # of the largest number in the model: a parameter that small is compared with this instead
-NO_DDP = ("mpi", "ddp")
 MOST_STRATEGIES = 16  # at least as many as are built in, which is the default
 OF_STRATEGY = ("strategy", "workers", "servers", "transport")  # in which a run differs from its reference
 
@@ -118,7 +117,8 @@ class VerifyStudy(Study, Settings):
         found = [self.run("local", 1)]
         for transport in self.transport:
             for workers in self.workers:
-                found += [self.run(name, workers, None, transport) for name in plain if (transport, name) != NO_DDP]
+                here = [name for name in plain if transport != "mpi" or self.facts_of(name).over_mpi]
+                found += [self.run(name, workers, None, transport) for name in here]
                 for servers in self.servers:
                     found += [self.run(name, workers, servers, transport) for name in served]
         return found + [self.run(name, workers) for name in alone for workers in self.workers]

@@ -25,10 +25,12 @@ def reproduce(command: Reproduce) -> int:
         raise InputError("--folder is the folder of one report: name one report, or use --out.")
     ensure_nodes(command)
     wanted = [reproduction(name, command) for name in names]
-    for study in wanted:
-        checked(study)  # all of them, before the first one starts
+    ready = [checked(study) for study in wanted]  # all of them, before the first one starts
     most = 1 if len(wanted) > 1 else None
-    found = [carry_out_study(study, command, again(study, command), most=most, in_list=True) for study in wanted]
+    found = [
+        carry_out_study(study, command, again(study, command), most=most, in_list=True, ready=each)
+        for study, each in zip(wanted, ready, strict=True)
+    ]
     if command.json:
         print_json([each.as_json() for each in found] if len(found) > 1 else found[0].as_json())
     return max(each.exit_code() for each in found)

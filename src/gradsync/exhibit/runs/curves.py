@@ -11,7 +11,7 @@ from gradsync.exhibit.form import Axis, Chart, Mark, Section
 from gradsync.exhibit.runs.subjects import Subject, of_first
 from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_LOSS
 from gradsync.ledger.summary.learned import tests_of_run
-from gradsync.record import rank_file, rank_records, read_rank
+from gradsync.record import rank_records
 
 Curve = list[tuple[int, float]]
 
@@ -46,7 +46,7 @@ def by_work(subjects: Sequence[Subject]) -> list[tuple[str, list[Subject]]]:
 
 def loss_curve(item: Subject) -> Curve:
     """Rank 0's loss before each update, averaged over neighbouring steps where there are many."""
-    losses = [(row["step"], row["loss"]) for row in read_rank(rank_file(item.run.folder, 0), stamps_until=0).steps]
+    losses = [(row["step"], row["loss"]) for row in item.run.steps()]
     width = -(-len(losses) // MOST_POINTS) or 1
     groups = (losses[begin : begin + width] for begin in range(0, len(losses), width))
     return [

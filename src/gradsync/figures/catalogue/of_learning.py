@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 from gradsync.figures.catalogue.of_time import mean, nth
 from gradsync.figures.figure import At, Figure
-from gradsync.record import rank_file, read_rows
 from gradsync.record.summaries import Test
 
 SUMMED = 20  # steps over which one of the reports sums its losses
@@ -41,9 +37,9 @@ def test_loss(at: At) -> float | None:
     return test.loss if test else None
 
 
-@cache
-def losses(folder: Path, rank: int) -> list[float | None]:
-    return [row["loss"] for row in read_rows(rank_file(folder, rank)) if row["kind"] == "step"]
+def losses(at: At) -> list[float | None]:
+    """Of the rank's own samples, before each update; rank 0's if none is named."""
+    return [row["loss"] for row in at.run.steps(at.rank or 0)]
 
 
 def train_loss(at: At) -> float | None:
@@ -51,7 +47,7 @@ def train_loss(at: At) -> float | None:
     if at.rank is None:
         return at.figures.train_loss[-1] if at.figures.train_loss else None
     per_epoch = at.figures.steps_per_epoch or 1
-    found = losses(at.run.folder, at.rank)
+    found = losses(at)
     return mean(found[(len(found) - 1) // per_epoch * per_epoch :])
 
 
@@ -61,13 +57,13 @@ def train_accuracy(at: At) -> float | None:
 
 def loss_sum(at: At) -> float | None:
     last = int(at.x or 0)
-    found = mean(losses(at.run.folder, at.rank or 0)[max(0, last - SUMMED) : last])
+    found = mean(losses(at)[max(0, last - SUMMED) : last])
     return found * SUMMED if found is not None and last >= SUMMED else None
 
 
 def running_loss(at: At) -> float | None:
     """Mean over all steps up to step x, counted from 0."""
-    found = losses(at.run.folder, at.rank or 0)[: int(at.x or 0) + 1]
+    found = losses(at)[: int(at.x or 0) + 1]
     return mean(found) if len(found) > (at.x or 0) else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from filelock import FileLock, Timeout
 
@@ -62,21 +62,23 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 class StudyRecord(TypedDict):
+    """study.json."""
+
     study: str
     settings: dict[str, Any]
     command: str | None
     plan: list[dict[str, Any]]
 
 
-def read_study(folder: Path) -> dict[str, Any]:
-    """study.json, its plan with every setting this version has."""
+def read_study(folder: Path) -> StudyRecord:
+    """The plan with every setting this version has."""
     record = read_json(folder / STUDY_FILE)
     try:
         checker(StudyRecord)(record)
         plan = [asked_in(values).to_dict() for values in record["plan"]]
     except (Wrong, InputError) as error:
         raise DamagedRecord(folder, f"{STUDY_FILE}: {error}") from None
-    return {**record, "plan": plan}
+    return cast(StudyRecord, {**record, "plan": plan})
 
 
 def asked_in(values: dict[str, Any]) -> Asked:

@@ -15,7 +15,7 @@ from gradsync.record.certificate import read_certificate
 from gradsync.record.walk import STUDY_FILE, walk
 from gradsync.study import study_of
 from gradsync.study.making.base import Study
-from gradsync.study.making.carry_out import Kept, asked_in, key, read_study, runs_folder
+from gradsync.study.making.carry_out import Kept, StudyRecord, asked_in, key, read_study, runs_folder
 from gradsync.text import printable
 
 MOST_NAMED = 12  # folders left out that are named one by one
@@ -111,7 +111,7 @@ def add_study(path: Path, found: Found) -> None:
         found.left_out.append(f"{printable(path)}: {missing} of {counted(planned, 'run')} are still to be made.")
 
 
-def study_in(path: Path, record: dict[str, Any]) -> Study:
+def study_in(path: Path, record: StudyRecord) -> Study:
     try:
         return study_of(record)
     except InputError as error:
