@@ -39,6 +39,7 @@ def environment() -> dict[str, str]:
         "GLOO_SOCKET_IFNAME": INTERFACE,
         "NCCL_SOCKET_IFNAME": INTERFACE,
         "UCX_NET_DEVICES": INTERFACE,
+        "UCX_TLS": "tcp,self",  # the nodes share a kernel: mpich would pass messages through memory, past their links
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": INTERFACE,
         "GRADSYNC_INTERFACE": INTERFACE,

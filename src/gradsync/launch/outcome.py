@@ -17,6 +17,9 @@ from gradsync.record.summaries import Error, LostWorker
 from gradsync.text import printable
 
 INTERRUPTED = "Interrupted"
+UNTOLD = -1_000
+"""Instead of an exit code: the process died, and the program that started it does not say how."""
+
 LOG_LINES = 20
 
 
@@ -180,6 +183,8 @@ def died(exit_code: int, memory_ran_out: bool = False) -> str:
         return "the process was stopped (SIGSTOP) and did not resume within --timeout"
     if exit_code == NOT_RECORDED:
         return "the process could not write its record. HINT: is the disk full, or the run folder gone?"
+    if exit_code == UNTOLD:
+        return "the process was killed or crashed: its launcher does not say which"
     if exit_code >= 0:
         return f"the process ended with exit code {exit_code}"
     killer = signals.Signals(-exit_code)

@@ -6,6 +6,7 @@ import ctypes
 import multiprocessing
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -39,6 +40,8 @@ def run_all(
     """Do the job for every folder, until one fails. Expected errors need no traceback."""
     try:
         here = world.discover()
+        if here.launcher in world.MPI_LAUNCHERS:  # by which mpiexec ends the others: it is no error of theirs
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         refuse_missing(folders)
     except InputError as error:
         print(f"gradsync: {error}", file=sys.stderr)

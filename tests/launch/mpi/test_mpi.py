@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,13 @@ import pytest
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.mpi import leftovers as mpi_leftovers
+from gradsync.launch.mpi.first_to_end import LOOK_SECONDS, FirstToEnd
 from gradsync.launch.mpi.mpiexec import command, find_mpiexec, outcome
-from gradsync.launch.outcome import Outcome
+from gradsync.launch.outcome import UNTOLD, Outcome, died
+from gradsync.parent import start_ticks
 from gradsync.record import RankLog
 from made_up import resolved, start_row
+from started import wait_until
 
 KILLED = """
 ===================================================================================
@@ -62,6 +67,38 @@ def test_what_the_end_of_mpiexec_means(tmp_path: Path):
     assert outcome(9, KILLED, tmp_path, 2).exit_codes == {1: -9}
     record(tmp_path, 0, 4712, error=True)
     assert outcome(1, KILLED, tmp_path, 2).exit_codes == {0: 1}
+
+
+def test_the_rank_that_ended_first_is_to_blame_whatever_the_others_recorded(tmp_path: Path):
+    record(tmp_path, 0, 4712, error=True)  # its peer was gone
+    record(tmp_path, 1, 4711)
+    record(tmp_path, 2, 4713)  # mpiexec has ended it
+    assert outcome(1, KILLED, tmp_path, 3, ended=[1, 0, 2]).exit_codes == {1: -9}
+    assert outcome(0, FORKED, tmp_path, 4, ended=[2, 3]).exit_codes == {2: -9}
+    untold = outcome(1, "", tmp_path, 3, ended=[2, 0, 1])
+    assert untold.exit_codes == {2: UNTOLD}
+    assert died(UNTOLD) == "the process was killed or crashed: its launcher does not say which"
+    assert outcome(1, "", tmp_path, 3, ended=[0, 1, 2]).exit_codes == {0: 1}  # it failed by itself, and said why
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux 5.3 or newer")
+def test_the_kernel_tells_which_rank_ended_first(tmp_path: Path):
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    try:
+        with FirstToEnd(tmp_path, 3) as ended:
+            for rank, sleeper in enumerate(sleepers):
+                log = RankLog(tmp_path, rank)
+                log.write(**start_row(rank=rank, pid=sleeper.pid, start_ticks=start_ticks(sleeper.pid)))
+                log.close()
+            time.sleep(3 * LOOK_SECONDS)
+            for rank in (1, 2, 0):
+                sleepers[rank].kill()
+                wait_until(lambda rank=rank: rank in ended.order, 10)
+        assert ended.order == [1, 2, 0]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
 
 
 def test_gforker_names_every_rank_that_failed_by_itself(tmp_path: Path):

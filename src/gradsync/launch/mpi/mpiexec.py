@@ -8,13 +8,15 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 
 from gradsync.config import Resolved
 from gradsync.errors import NOT_RECORDED, InputError
 from gradsync.launch.mpi import leftovers as mpi_leftovers
-from gradsync.launch.outcome import Outcome, died
+from gradsync.launch.mpi.first_to_end import FirstToEnd
+from gradsync.launch.outcome import UNTOLD, Outcome, died
 from gradsync.launch.processes import (
     PATIENCE,
     SIGNALS_BY_NAME,
@@ -38,6 +40,10 @@ LOG = "mpiexec.log"
 # Otherwise the ranks listen on every interface they find: the mpich wheel has UCX and libfabric, and uses UCX.
 LOOPBACK_ONLY = {"UCX_NET_DEVICES": "lo", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
 
+# A rank that reads from the memory of another aborts when that one is killed, and would be blamed for it. Messages go
+# through shared memory instead, in the same time: 0.436 s and 0.437 s for a step of vgg11, with two workers.
+NOT_FROM_MEMORY_OF_OTHERS = {"UCX_TLS": "^cma"}
+
 STOPPED = -signal.SIGSTOP  # instead of mpiexec's own exit code, when we ended it because of a rank that was stopped
 
 
@@ -52,7 +58,7 @@ def launch(config: Resolved, folders: Sequence[Path], program: str = WORKER) -> 
 
 
 def launch_there(config: Resolved, folders: Sequence[Path], program: str) -> Outcome:
-    folder, variables = folders[0], rank_environment(config)
+    folder, variables = folders[0], rank_environment(config) | NOT_FROM_MEMORY_OF_OTHERS
     (folder / "logs").mkdir(exist_ok=True)
     if not (config.hosts or config.is_emulated):
         return run(config, command(config, folders, program), variables | LOOPBACK_ONLY, folder)
@@ -72,20 +78,22 @@ def run(config: Resolved, words: Sequence[str], variables: Mapping[str, str], fo
     """Run mpiexec; how the ranks ended follows from its exit code and output, and from their records."""
     stopped = StoppedRanks(config.timeout)
     too_long: list[int] = []
+    ended = FirstToEnd(folder, config.processes)
 
     def watch() -> int | None:
         too_long.extend([] if config.hosts else stopped.overdue(pids_here(folder, config.processes)))
         return STOPPED if too_long else None
 
     try:
-        code = run_starter(words, folder / "logs" / LOG, variables, PATIENCE, watch)
+        with nullcontext() if config.hosts else ended:
+            code = run_starter(words, folder / "logs" / LOG, variables, PATIENCE, watch)
     finally:
         if not config.hosts:
             end_sessions(folder, config.processes)
     if too_long:
         return Outcome(exit_codes={too_long[0]: STOPPED})
     said = (folder / "logs" / LOG).read_text(errors="replace")
-    return outcome(code, said, folder, config.processes)
+    return outcome(code, said, folder, config.processes, ended.order)
 
 
 class MpiexecFailed(Exception):
@@ -96,31 +104,45 @@ class ProcessDied(Exception):
     """One of the processes died: mpiexec does not say which."""
 
 
-def outcome(code: int, said: str, folder: Path, processes: int) -> Outcome:
-    """mpiexec has one exit code for all ranks. Whose it is follows from the ranks' records or mpiexec's output."""
-    if named := failed_ranks(said):  # mpiexec.gforker names them all, even where its own exit code is 0
-        return Outcome(exit_codes=named)
-    if code == 0:
+def outcome(code: int, said: str, folder: Path, processes: int, ended: Sequence[int] = ()) -> Outcome:
+    """mpiexec has one exit code for all ranks. Whose it is follows from which rank ended first, where that is known;
+    else from the ranks' records, or from mpiexec's output. ``ended``: the ranks in the order in which they ended."""
+    named = failed_ranks(said)  # mpiexec.gforker names them all, even where its own exit code is 0
+    if code == 0 and not named:
         return Outcome()
-    if not rank_files(folder) and not BLAMED.search(said):
+    if not (named or rank_files(folder) or BLAMED.search(said)):
         return Outcome(failure=MpiexecFailed(f"mpiexec started nothing: {last_words(said)}"))
-    told = [
-        rank
+    kinds = {
+        rank: {row["kind"] for row in rows_so_far(rank_file(folder, rank))} & {"end", "error"}
         for rank in range(processes)
-        if any(row["kind"] == "error" for row in rows_so_far(rank_file(folder, rank)))
-    ]
-    if told:
+    }
+    blamed = blamed_rank(said, folder, processes)
+    first = next((rank for rank in ended if "end" not in kinds[rank]), None)
+    if first is not None and not kinds[first]:
+        return Outcome(exit_codes={first: (named | blamed).get(first, UNTOLD)})
+    if named:
+        return Outcome(exit_codes=named)
+    if told := [rank for rank in kinds if "error" in kinds[rank]]:
         return Outcome(exit_codes=dict.fromkeys(told, code))
-    if blamed := BLAMED.search(said):
-        code = exit_code(int(blamed["status"]))
-        places = {(str(row["pid"]), row["node"]): rank for rank, row in starts(folder, processes).items()}
-        if (rank := places.get((blamed["pid"], blamed["node"]))) is not None:
-            return Outcome(exit_codes={rank: code})
+    if blamed:
+        return Outcome(exit_codes=blamed)
+    if found := BLAMED.search(said):
+        code = exit_code(int(found["status"]))
     return Outcome(
         failure=ProcessDied(
             f"{died(code).replace('the process', 'one of the processes', 1)}; mpiexec does not say which rank it was"
         )
     )
+
+
+def blamed_rank(said: str, folder: Path, processes: int) -> dict[int, int]:
+    """The rank that Hydra names and its exit code, if it is one of ours."""
+    found = BLAMED.search(said)
+    if found is None:
+        return {}
+    places = {(str(row["pid"]), row["node"]): rank for rank, row in starts(folder, processes).items()}
+    rank = places.get((found["pid"], found["node"]))
+    return {} if rank is None else {rank: exit_code(int(found["status"]))}
 
 
 # How Hydra reports the first of its processes that failed.
@@ -137,12 +159,12 @@ EXIT_LINE = re.compile(r"^\[\d+\](\d+):Return code = (\d+)(?:, signaled with (.+
 
 
 def failed_ranks(said: str) -> dict[int, int]:
-    """rank -> exit code of those that failed by themselves, as mpiexec.gforker reports it; the rest got SIGQUIT."""
+    """rank -> exit code of those that failed by themselves, as mpiexec.gforker reports it. It ends the rest."""
     found = {
         int(rank): -SIGNALS_BY_NAME.get(name.strip(), signal.SIGKILL) if name else int(code)
         for rank, code, name in EXIT_LINE.findall(said)
     }
-    return {rank: code for rank, code in found.items() if code not in (0, -signal.SIGQUIT)}
+    return {rank: code for rank, code in found.items() if code not in (0, -signal.SIGINT, -signal.SIGQUIT)}
 
 
 def command(
