@@ -29,6 +29,7 @@ ALLOWED = {
     "data": BASE | {"config", "record"},
     "train": BASE | {"config", "data", "models", "record", "strategies"},
     "rank": BASE | {"comm", "config", "data", "meter", "models", "record", "strategies", "train"},
+    "library": BASE | {"comm", "config", "draw", "exhibit", "launch", "meter", "rank", "record", "strategies"},
     "cluster": BASE | {"config", "record"},
     "launch": BASE | {"cluster", "config", "ledger", "rank", "record"},
     "exhibit": BASE | {"cluster", "config", "figures", "ledger", "record"},

@@ -6,7 +6,7 @@ from gradsync.errors import InputError
 from gradsync.version import __version__
 
 if TYPE_CHECKING:
-    from gradsync.rank.attach import attach
+    from gradsync.library.attach import attach
     from gradsync.strategies import Strategy
 
 __all__ = ["InputError", "Strategy", "__version__", "attach"]
@@ -15,7 +15,7 @@ __all__ = ["InputError", "Strategy", "__version__", "attach"]
 def __getattr__(name: str) -> Any:
     """These need torch; importing them on first use keeps ``gradsync --help`` quick."""
     if name == "attach":
-        from gradsync.rank.attach import attach
+        from gradsync.library.attach import attach
 
         return attach
     if name == "Strategy":

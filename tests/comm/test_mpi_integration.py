@@ -41,7 +41,7 @@ def test_a_short_read_is_an_error_and_not_what_was_in_memory(tmp_path: Path):
 
 FAILED_MESSAGE = """
 from gradsync.comm import mpi
-from gradsync.rank.main import is_lost_peer
+from gradsync.rank.facts import is_lost_peer
 own_mistake = is_lost_peer(ValueError("no"))
 try:
     mpi.mpi().COMM_WORLD.Send(bytearray(1), dest=7)

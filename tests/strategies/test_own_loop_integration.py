@@ -1,8 +1,9 @@
-"""Gradients clipped in a user's own loop, in two processes: right, as documented, or refused; not silently wrong."""
+"""Users' own loops in two processes, in the ways they are written: right, harmless or refused, not silently wrong."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,71 +12,88 @@ from typing import Any
 import pytest
 
 from gradsync.strategies import STRATEGIES
-from own_loop import TOUCHES, clip, clipped_by_each, trained
+from own_loop import RIGHT, WORKERS
 
 AGREEING = [
     name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
 ]
-OWN_BEFORE_STEP = [name for name in AGREEING if name not in ("bucketed", "ddp")]
-NOTHING = TOUCHES["not at all"]
-WORKERS = 2
+OWN_BEFORE_STEP = [name for name in AGREEING if STRATEGIES[name].after_backward == "own"]
 
 Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """One start for all: every strategy in every way, as both ranks found it."""
+    folder = tmp_path_factory.mktemp("found")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORKERS)]
-    command += [str(Path(__file__).parent.parent / "support" / "own_loop.py"), *AGREEING]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    command += [str(Path(__file__).parent.parent / "support" / "own_loop.py"), str(folder), *AGREEING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
-    decoder, text, ranks = json.JSONDecoder(), done.stdout.strip(), []
-    while text:  # two processes print at once: their lines may share one
-        one, end = decoder.raw_decode(text)
-        ranks.append(one)
-        text = text[end:].lstrip()
-    first, second = ranks
-    assert first == second
+    first, second = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(WORKERS))
+    assert first.keys() == second.keys()
+    same = [name for name in first if " refused " not in name]  # a sentence names the parameter of its own rank
+    assert [name for name in same if first[name] != second[name]] == []
     return first
+
+
+@pytest.fixture(scope="module")
+def alone() -> Found:
+    """What one process computes."""
+    return {name: way("local") for name, way in RIGHT.items()}
 
 
 def close(numbers: list[float]) -> object:
     return pytest.approx(numbers, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.parametrize("strategy", AGREEING)
-def test_untouched_or_clipped_in_a_hook_of_the_optimizer_two_compute_what_one_does(found: Found, strategy: str):
-    clipped = trained("local", NOTHING, in_hook=clip)
-    assert clipped == trained("local", clip)
-    assert found[f"{strategy} in a hook"] == close(clipped)
-    assert found[f"{strategy} not at all"] == close(trained("local", NOTHING))
-    assert clipped != close(trained("local", NOTHING)), "nothing was clipped, so nothing was tested"
+def test_two_processes_compute_what_one_does(found: Found, alone: Found, strategy: str, way: str):
+    assert found[f"{strategy} {way}"] == close(alone[way])
 
 
-def test_ddp_can_be_read_and_clipped_before_the_step(found: Found):
-    assert found["ddp clipped"] == close(trained("local", clip))
-    assert found["ddp read"] == found["ddp not at all"]
+def test_each_way_changes_what_is_computed(alone: Found):
+    """Otherwise nothing would have been tested."""
+    same = {"clipped by norm", "agreed, clipped, updated", "clipped in a hook", "compiled", "accumulated"}
+    for one in RIGHT:
+        for other in RIGHT:
+            if one != other and not {one, other} <= same:
+                assert alone[one] != close(alone[other]), (one, other)
 
 
-@pytest.mark.parametrize("strategy", OWN_BEFORE_STEP)
-def test_before_the_step_the_gradients_of_the_others_are_each_workers_own(found: Found, strategy: str):
-    """docs/library.md says so: what comes of clipping there is not what one process does."""
-    assert found[f"{strategy} clipped"] == close(clipped_by_each(WORKERS))
-    assert found[f"{strategy} clipped"] != close(trained("local", clip))
-    assert found[f"{strategy} read"] == found[f"{strategy} not at all"]
-    assert "got no gradient" in found[f"{strategy} cleared"]
+@pytest.mark.parametrize("strategy", AGREEING)
+def test_gradients_touched_before_the_workers_agree(found: Found, alone: Found, strategy: str):
+    """Final with ddp; in flight with bucketed; each worker's own with the others, where only reading is harmless."""
+    after_backward = STRATEGIES[strategy].after_backward
+    clipped, read, cleared = (found[f"{strategy} {touch}"] for touch in ("clipped", "read", "cleared"))
+    if after_backward == "final":
+        assert clipped == close(alone["clipped by norm"])
+        assert read == found[f"{strategy} not at all"]
+    elif after_backward == "own":
+        assert "0.weight was changed between backward and sync.step()" in clipped
+        assert "sync.step(clip_norm=1.0)" in clipped
+        assert read == found[f"{strategy} not at all"]
+    else:
+        assert "in flight" in clipped and "sync.step(clip_norm=1.0)" in clipped
+        assert "in flight" in read
+    assert "got no gradient" in cleared or "was cleared (zero_grad) between backward and sync.step()" in cleared
 
 
-@pytest.mark.parametrize("touch", ["clipped", "read"])
-def test_bucketed_refuses_to_have_its_gradients_touched_before_the_step(found: Found, touch: str):
-    assert "in flight" in found[f"bucketed {touch}"]
-    assert "sync.step()" in found[f"bucketed {touch}"]
-    assert "register_step_pre_hook" in found[f"bucketed {touch}"]
-
-
-def test_bucketed_says_that_its_gradients_were_cleared(found: Found):
-    assert "0.weight was cleared (zero_grad) between backward and sync.step()" in found["bucketed cleared"]
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("a closure", "closures are refused"),
+        ("LBFGS", "LBFGS needs a closure"),
+        ("unused", 'got no gradient in this step.*unused="zero"'),
+        ("update alone", r"sync.update\(\) was called without sync.agree\(\)"),
+        ("agree twice", r"sync.agree\(\) was called twice"),
+    ],
+)
+@pytest.mark.parametrize("strategy", AGREEING)
+def test_what_cannot_be_right_is_refused(found: Found, strategy: str, what: str, message: str):
+    sentence = found[f"{strategy} refused {what}"]
+    assert isinstance(sentence, str) and re.search(message, sentence)
 
 
 @pytest.mark.parametrize("strategy", AGREEING)

@@ -20,8 +20,9 @@ from gradsync.config.run import RunConfig, Settings, Transport, as_text, check_s
 from gradsync.config.values import LIMITS, counted
 from gradsync.errors import InputError
 
-LEARNING_RATE = {"sgd": 0.01, "adam": 0.001, "lars": 1.0}
-WEIGHT_DECAY = {"sgd": 1e-4, "adam": 0.0, "lars": 1e-4}
+LEARNING_RATE = {"adam": 0.001, "adamw": 0.001, "lars": 1.0}
+USUAL_LEARNING_RATE = 0.01
+WEIGHT_DECAY = {"sgd": 1e-4, "adamw": 0.01, "lars": 1e-4}
 
 LARGE_BATCH = 1024  # above it, batches that grow with the workers get the remedies of Goyal et al. by default
 MOST_HERE = 1_024  # processes on one machine: each takes some 200 MB before it has computed anything
@@ -178,9 +179,9 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
         "batch_size": batch_size,
         "batch_per_worker": None,
         "epochs": asked.epochs or (None if asked.steps else 1),
-        "lr": LEARNING_RATE[asked.optimizer] if asked.lr is None else asked.lr,
+        "lr": LEARNING_RATE.get(asked.optimizer, USUAL_LEARNING_RATE) if asked.lr is None else asked.lr,
         "lr_scaling": asked.lr_scaling or ("linear" if grown else "none"),
-        "weight_decay": WEIGHT_DECAY[asked.optimizer] if asked.weight_decay is None else asked.weight_decay,
+        "weight_decay": WEIGHT_DECAY.get(asked.optimizer, 0.0) if asked.weight_decay is None else asked.weight_decay,
         "threads": asked.threads or threads_for(asked, workers, cores or available_cores()),
     }
     return Resolved(

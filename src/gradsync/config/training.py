@@ -64,11 +64,12 @@ class Recipe:
     accumulate: int = 1
     """Gradient accumulation: compute each worker's share of the batch in N pieces, to save memory."""
 
-    optimizer: Literal["sgd", "adam", "lars"] = "sgd"
-    """Update rule. lars: sgd with a learning rate per layer, scaled to the norm of its parameters."""
+    optimizer: str = "sgd"
+    """Update rule: sgd, adam, adamw, lars (sgd with a learning rate per layer, scaled to the norm of its parameters),
+    or your own as file.py:function, which takes (parameters, lr)."""
 
     lr: float | None = None
-    """Learning rate. Default: 0.01 for sgd, 0.001 for adam, 1 for lars."""
+    """Learning rate. Default: 0.001 for adam and adamw, 1 for lars, else 0.01."""
 
     lr_scaling: Literal["none", "linear", "sqrt"] | None = None
     """Scale the learning rate linearly with the workers, or by their square root. Default: none; linear for
@@ -91,7 +92,7 @@ class Recipe:
     """Momentum of sgd and lars."""
 
     weight_decay: float | None = None
-    """L2 penalty. Default: 1e-4 for sgd and lars, 0 for adam."""
+    """L2 penalty, decoupled for adamw. Default: 1e-4 for sgd and lars, 0.01 for adamw, else 0."""
 
     reshuffle: bool = True
     """Shuffle the samples anew in every epoch; without it, every epoch has the same order."""

@@ -11,7 +11,7 @@ from gradsync.config import Resolved
 from gradsync.config.values import counted
 from gradsync.config.window import parse_window
 from gradsync.errors import InputError
-from gradsync.launch.outcome import Outcome, all_recorded, explain, lost_ranks
+from gradsync.launch.outcome import STOPPED, UNTOLD, Outcome, all_recorded, explain, lost_ranks
 from gradsync.launch.slurm import end as slurm_end
 from gradsync.ledger.summary import summarize
 from gradsync.record import (
@@ -24,14 +24,16 @@ from gradsync.record import (
     rows_so_far,
     write_json,
 )
+from gradsync.record.rows import ErrorRow
 
 
 class Killed(Exception):
     """The run seems unfinished: the record of a rank has no end."""
 
 
-def finish(folder: Path, anyway: bool = False) -> Run:
-    """Finish a run that this command has not started. ``anyway``: even if killed ranks recorded no end."""
+def finish(folder: Path, anyway: bool = False, signal: str | None = None) -> Run:
+    """Finish a run that this command has not started. ``anyway``: even if killed ranks recorded no end. ``signal``:
+    the name of the one that ended it."""
     run = read_run(folder)
     if run.summary:
         raise InputError(f"{run.name} has been finished already: see it with gradsync show {run.name}.")
@@ -49,7 +51,14 @@ def finish(folder: Path, anyway: bool = False) -> Run:
         )
     ended = max((path.stat().st_mtime for path in rank_files(folder).values()), default=0.0)
     outcome = slurm_end.told(folder) or (Outcome(failure=damage) if damage else told_by_ranks(everyone, anyway))
+    if signal and not (outcome.failure or any(record.error and is_own(record.error) for record in everyone)):
+        outcome = Outcome(signal=signal)
     return write_summary(config, folder, outcome, began(folder, ended), ended)[0]
+
+
+def is_own(error: ErrorRow) -> bool:
+    """Whether a rank failed by itself, and not because of a signal or of another rank."""
+    return not (error["lost_peer"] or error["type"] == STOPPED)
 
 
 def began(folder: Path, otherwise: float) -> float:
@@ -62,6 +71,8 @@ def began(folder: Path, otherwise: float) -> float:
 def told_by_ranks(everyone: Sequence[RankRecord], anyway: bool) -> Outcome:
     failed = [rank for rank, record in enumerate(everyone) if record.error]
     silent = [rank for rank, record in enumerate(everyone) if not (record.end or record.error)]
+    if silent and anyway and failed and not any(is_own(record.error) for record in everyone if record.error):
+        return Outcome(exit_codes=dict.fromkeys(silent, UNTOLD))  # it is the peer the others have lost
     if failed or not silent:
         return Outcome(exit_codes=dict.fromkeys(failed, 1))
     if not anyway:

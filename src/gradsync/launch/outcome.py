@@ -20,6 +20,9 @@ INTERRUPTED = "Interrupted"
 UNTOLD = -1_000
 """Instead of an exit code: the process died, and the program that started it does not say how."""
 
+STOPPED = "Stopped"
+"""The type of the error of a rank whose script was ended by a signal."""
+
 LOG_LINES = 20
 
 
@@ -158,7 +161,7 @@ def lost_ranks(outcome: Outcome, ranks: Sequence[RankRecord]) -> list[LostWorker
 def culprit(exit_codes: dict[int, int], ranks: Sequence[RankRecord]) -> int:
     """The rank that failed first by itself. A rank that only lost its peer is not the cause."""
     errors = {rank: record.error for rank, record in enumerate(ranks) if record.error}
-    causes = {rank: row for rank, row in errors.items() if not row["lost_peer"]}
+    causes = {rank: row for rank, row in errors.items() if not (row["lost_peer"] or row["type"] == STOPPED)}
     if causes:
         return min(causes, key=lambda rank: causes[rank]["time"])
     silent = [rank for rank in exit_codes if rank not in errors]

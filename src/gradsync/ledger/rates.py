@@ -12,7 +12,12 @@ SHORTEST = 0.5  # seconds between two samples: the last two may be milliseconds 
 
 
 def samples_per_second(ranks: Sequence[Sequence[StepRow]]) -> float | None:
-    """Each rank's samples in the timed steps per second of its own time, added up: ranks may differ in speed."""
+    """Each rank's samples in the timed steps per second of its own time, added up: ranks may differ in speed.
+
+    None where the samples of a step are not known.
+    """
+    if not all("samples" in row for rows in ranks for row in rows):
+        return None
     each = [sum(row["samples"] for row in rows) / sum(row["seconds"] for row in rows) for rows in ranks if rows]
     return sum(each) if each else None
 

@@ -5,29 +5,24 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import platform
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import psutil
 import torch
 
-from gradsync.comm import Comm, LostPeer, TorchComm, lifeline, mpi
+from gradsync.comm import Comm, TorchComm, lifeline, mpi
 from gradsync.config import Resolved
-from gradsync.config.plugin import users_frames, users_traceback
-from gradsync.config.resolved import available_cores
+from gradsync.config.plugin import users_traceback
 from gradsync.config.values import counted
-from gradsync.errors import NOT_RECORDED, InputError, plainly, ran_out
-from gradsync.meter.host import cores
+from gradsync.errors import NOT_RECORDED, InputError, plainly
 from gradsync.meter.recorder import Recorder, Stopwatch
-from gradsync.parent import start_ticks
-from gradsync.rank import world
+from gradsync.rank import facts, world
+from gradsync.rank.facts import error_facts
 from gradsync.record import RESOLVED_FILE, RankLog, log_file, read_resolved
 
 Job = Callable[[Resolved, Path, world.World, RankLog], None]
@@ -90,30 +85,14 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
             mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         job(config, folder, here, log)
     except BaseException as error:  # SystemExit too: a rank that just exits leaves the others waiting for it
-        our_own = users_frames(error.__traceback__) is None
-        says_all = isinstance(error, expected_errors) or (ran_out(error) and our_own)
-        trace = "" if says_all else users_traceback(error)
-        log.write(
-            "error",
-            type=type(error).__name__,
-            message=plainly(error),
-            traceback=trace,
-            lost_peer=is_lost_peer(error),
-            silent_peers=lifeline.silent_peers(str(error)) if is_lost_peer(error) else [],
-            time=time.time(),
-        )
-        print(trace or plainly(error), file=sys.stderr, flush=True)
+        row = error_facts(error, expected_errors)
+        log.write("error", **row)
+        print(row["traceback"] or plainly(error), file=sys.stderr, flush=True)
         return False
     finally:
         log.close()
-        _Idle.since = time.time()
+        facts.Idle.since = time.time()
     return True
-
-
-class _Idle:
-    """Since when this process has been idle: since it started, or since its previous run."""
-
-    since = psutil.Process().create_time()
 
 
 def join(config: Resolved, here: world.World, device: torch.device) -> Comm:
@@ -130,61 +109,6 @@ def join(config: Resolved, here: world.World, device: torch.device) -> Comm:
     world.join(here, device, config.transport)
     lifeline.tie(config.timeout)
     return TorchComm(here.rank, here.size, meter)
-
-
-def place_facts(config: Resolved, here: world.World, device: torch.device) -> dict[str, Any]:
-    """Where this rank runs, and among how many workers."""
-    return {
-        "rank": here.rank,
-        "world_size": config.workers,
-        "node": here.node,
-        "address": world.address_towards(os.environ.get("MASTER_ADDR", "")),
-        "kernel": here.kernel,
-        "pid": os.getpid(),
-        "start_ticks": start_ticks(os.getpid()),
-        "began": _Idle.since,
-        "core_share": config.core_share,
-        "cores": cores(),
-        "device": str(device),
-        "backend": world.choose_backend(here, device, config.transport),
-        "threads": config.threads,
-        "torch": torch.__version__,
-        "host": host_facts(device),
-    }
-
-
-def host_facts(device: torch.device) -> dict[str, Any]:
-    """The machine, for the report."""
-    return {
-        "processor": processor_name(),
-        "cores": available_cores(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-    }
-
-
-@cache
-def processor_name() -> str:
-    """The name of the processor, as the kernel calls it."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def end_facts() -> dict[str, Any]:
-    return {"time": time.time(), "cores": cores()}
-
-
-def is_lost_peer(error: BaseException) -> bool:
-    """Whether this rank failed only because another did: its error is not the cause."""
-    if isinstance(error, (LostPeer, torch.distributed.DistError)) or mpi.raised(error):
-        return True
-    text = str(error).lower()
-    return "gloo" in text or "nccl" in text
 
 
 def end(code: int) -> NoReturn:

@@ -21,7 +21,8 @@ from gradsync.comm import Comm
 from gradsync.config import Resolved
 from gradsync.config.probe import NUMBER_BYTES, ProbeConfig, message_bytes
 from gradsync.rank import world
-from gradsync.rank.main import end_facts, join, place_facts, run_all
+from gradsync.rank.facts import end_facts, place_facts
+from gradsync.rank.main import join, run_all
 from gradsync.record import RankLog, read_config
 
 LEAST_ITERATIONS = 3

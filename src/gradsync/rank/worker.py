@@ -29,7 +29,8 @@ from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.rank import world
-from gradsync.rank.main import end_facts, join, place_facts, run_all
+from gradsync.rank.facts import end_facts, fingerprints, place_facts, strategy_facts
+from gradsync.rank.main import join, run_all
 from gradsync.record import RankLog, model_file
 from gradsync.strategies import ServerStrategy, Strategy
 from gradsync.train import checkpoint, optim
@@ -217,26 +218,6 @@ def start_facts(config: Resolved, here: world.World, device: torch.device) -> di
         "model": config.model,
         "data": config.data,
         "batch_size": config.batch_size,
-    }
-
-
-def strategy_facts(sync: Strategy) -> dict[str, Any]:
-    """Bytes per step in closed form, where there is one, and the messages before the first step."""
-    traffic = sync.wire_bytes() if sync.comm.transport == "torch" else None
-    return {
-        "parameters": models.count_parameters(sync.model),
-        "gradient_bytes": sum(item.nbytes for item in sync.model.parameters() if item.requires_grad),
-        "buffers": sync.buffers,
-        "wire_bytes": [traffic.sent, traffic.received] if traffic else None,
-        "setup_payload": [[call.kind, call.sent, call.received] for call in sync.comm.meter.take_calls()],
-    }
-
-
-def fingerprints(model: nn.Module) -> dict[str, str]:
-    """Two ranks hold the same bits when these are equal."""
-    return {
-        "parameters_sha256": checkpoint.fingerprint(model.parameters()),
-        "buffers_sha256": checkpoint.fingerprint(model.buffers()),
     }
 
 

@@ -176,6 +176,10 @@ def address_towards(host: str) -> str | None:
         return None
 
 
+def is_joined() -> bool:
+    return dist.is_initialized()
+
+
 def leave() -> None:
-    if dist.is_initialized():
+    if is_joined():
         dist.destroy_process_group()

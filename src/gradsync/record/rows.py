@@ -64,6 +64,8 @@ class ProbeStartRow(_PlaceAdded):
 
 
 class _StartAdded(TypedDict, total=False):
+    steps: Number
+    steps_per_epoch: Number
     ranks: Ranks
     read_seconds: Seconds
     buffers: str
@@ -80,8 +82,6 @@ class StartRow(ProbeStartRow, _StartAdded):
     gradient_bytes: Bytes
     network_source: str | None
     setup_payload: list[tuple[str, Bytes, Bytes]]
-    steps: Number
-    steps_per_epoch: Number
 
 
 class ClockRow(TypedDict):
@@ -119,6 +119,9 @@ class HostRow(_HostAdded):
 
 
 class _StepAdded(TypedDict, total=False):
+    loss: Loss | None
+    samples: Number
+    metrics: dict[str, float | None]
     correct: Count
     update: Count
     begin: Time
@@ -132,8 +135,6 @@ class StepRow(_StepAdded):
     kind: Literal["step"]
     step: Number
     epoch: Number
-    loss: Loss | None
-    samples: Number
     seconds: Duration
 
 
@@ -268,7 +269,7 @@ def thinned(row: dict[str, Any], stamps_until: int) -> dict[str, Any]:
 
 def check_step(row: dict[str, Any]) -> None:
     """A step that was measured must have every field of a measurement."""
-    if row.get("correct", 0) > row["samples"]:
+    if row.get("correct", 0) > row.get("samples", row.get("correct", 0)):
         raise Wrong(f"correct is {row['correct']} of {row['samples']}")
     for names in (MEASURED, STAMPS):
         present = [name in row for name in names]

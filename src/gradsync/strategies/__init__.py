@@ -14,7 +14,7 @@ from gradsync.config.facts import Facts
 from gradsync.config.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.errors import InputError, unknown
 from gradsync.strategies.all_reduce import AllReduce
-from gradsync.strategies.base import Strategy, release
+from gradsync.strategies.base import Strategy, Unused, release
 from gradsync.strategies.bucketed import Bucketed
 from gradsync.strategies.data_parallel import DataParallel
 from gradsync.strategies.ddp import DDP
@@ -48,6 +48,7 @@ __all__ = [
     "Roles",
     "ServerStrategy",
     "Strategy",
+    "Unused",
     "attached",
     "construct",
     "facts_of",
@@ -87,9 +88,9 @@ def takes_replicas(kind: type[Strategy]) -> bool:
     return "replicas" in keywords(kind)
 
 
-def facts_of(name: str, options: Mapping[str, Any] | None = None, workers: int = 1) -> Facts:
+def facts_of(strategy: str | type[Strategy], options: Mapping[str, Any] | None = None, workers: int = 1) -> Facts:
     """What the class of a strategy declares, for a run with these options and this number of workers."""
-    kind = find_strategy(name)
+    kind, name = find_strategy(strategy), name_of(strategy)
     spare = 0
     if issubclass(kind, ServerStrategy):
         spare = kind.spare_workers(workers, **parse_options(name, kind, options or {}))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from gradsync.comm import Comm, Traffic
@@ -17,6 +18,8 @@ from gradsync.config import Buffers
 from gradsync.errors import InputError
 from gradsync.strategies.state.buffers import BufferSync
 from gradsync.strategies.state.sync_batchnorm import SyncBatchNorm
+
+Unused = Literal["refuse", "zero"]
 
 _attached_to: WeakValueDictionary[int, Strategy] = WeakValueDictionary()
 """The strategy attached to each model, by the id of the model, which stays alive as long as its strategy."""
@@ -31,14 +34,9 @@ def release(model: nn.Module) -> None:
 class Strategy:
     """Owns both halves of a step: agreeing on the gradients, and the update.
 
-    A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``step`` if it
+    A subclass adds its options as plain keyword arguments and overrides ``agree``, or ``attach`` and ``update`` if it
     communicates at another time. For whatever it installs in ``attach``, it registers the removal with ``on_detach``.
-    Call it like the model, and call ``step`` after ``backward``.
-
-    Between ``backward`` and ``step`` a gradient is that of this worker's share of the batch, so clipping or reading
-    it there differs from what one process does. With ddp it is already the mean; with bucketed it is in flight, and
-    touching it raises an error. With every strategy it is the mean when the optimizer's step begins
-    (``optimizer.register_step_pre_hook``).
+    Call it like the model, and call ``step`` after ``backward``; or ``agree``, then clip, then ``update``.
     """
 
     exact: ClassVar[bool] = True
@@ -56,8 +54,15 @@ class Strategy:
     over_mpi: ClassVar[bool] = True
     """Its messages can go over MPI: they are all sent by ``comm``."""
 
+    after_backward: ClassVar[Literal["own", "final", "in flight"]] = "own"
+    """What a gradient is between ``backward`` and ``agree``: of this worker's share of the batch, so that clipping it
+    there differs from what one process does; what the update will use; or not to be touched."""
+
     default_buffers: ClassVar[Buffers] = "local"
     """What happens to BatchNorm's running statistics unless --buffers says otherwise."""
+
+    unused: Unused = "refuse"
+    """Parameters without a gradient in a step: refused, or counted as a gradient of zero (``gradients.unused``)."""
 
     loss_scale = 1.0
     """The factor by which our training loop multiplies the loss. Only ddp changes it, in runs that are measured."""
@@ -108,6 +113,10 @@ class Strategy:
             self.forward = self.model
             self.loss_scale = 1.0
 
+    @property
+    def is_attached(self) -> bool:
+        return bool(self._undo)
+
     def state_dict(self) -> dict[str, Any]:
         """What the strategy keeps between steps, apart from the model and the optimizer's state."""
         return {}
@@ -124,16 +133,31 @@ class Strategy:
     def agree(self) -> None:
         """Replace every gradient by its mean over all ranks."""
 
-    def step(self) -> None:
-        """After backward: agree on the gradients, update the parameters, synchronize buffers, clear the gradients."""
+    def update(self, scaler: GradScaler | None = None) -> None:
+        """Update the parameters, synchronize buffers, clear the gradients.
+
+        ``scaler``: the gradients are of a loss that it has scaled; it makes the update, or skips it.
+        """
         phase = self.comm.meter.phase
-        phase("agree")
-        self.agree()
         phase("optimizer")
-        self.optimizer.step()
+        if scaler is None:
+            self.optimizer.step()
+        else:
+            scaler.step(self.optimizer)
+            scaler.update()
         phase("other")
         self._buffer_sync()
         self.optimizer.zero_grad()
+
+    def step(self) -> None:
+        """After backward: agree on the gradients, then update."""
+        self.comm.meter.phase("agree")
+        self.agree()
+        self.update()
+
+    def contribute_nothing(self) -> None:
+        """In place of forward and backward, on a rank without a batch: gradients of zero, ready in the same order."""
+        zero_backward([parameter for _, parameter in self._trainable])
 
     def accumulating(self) -> AbstractContextManager[object]:
         """A context for forward and backward of all micro-batches but the last: gradients add up, nothing is sent."""
@@ -149,7 +173,8 @@ class Strategy:
             if parameter.grad is None:
                 raise InputError(
                     f"parameter {name} got no gradient in this step. Every trainable parameter must be used in "
-                    "every step on every rank. HINT: freeze it with requires_grad_(False), or use it."
+                    "every step on every rank. HINT: freeze it with requires_grad_(False), use it, or let attach "
+                    'count it as zero: unused="zero".'
                 )
             found.append(parameter.grad)
         return found
@@ -174,3 +199,9 @@ class Strategy:
             return None
         layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
         return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
+
+
+def zero_backward(parameters: list[nn.Parameter], outputs: Sequence[Tensor] | None = None) -> None:
+    """Backward from the parameters themselves, or from outputs that equal them, with gradients of zero."""
+    roots = [parameter.view_as(parameter) for parameter in parameters] if outputs is None else list(outputs)
+    torch.autograd.backward(roots, [torch.zeros_like(root) for root in roots])

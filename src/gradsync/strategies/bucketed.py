@@ -56,6 +56,7 @@ class Bucketed(Strategy):
     or changing gradients before ``step`` raises an error.
     """
 
+    after_backward = "in flight"
     default_buffers = "broadcast"
 
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None, bucket_mb: float = 25.0) -> None:

@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from gradsync.comm import Comm, Traffic, cost
 from gradsync.config import Buffers
-from gradsync.strategies.base import Strategy
+from gradsync.strategies.base import Strategy, zero_backward
 from gradsync.strategies.bucketed import positive_size
 
 # torch 2.13 renamed this argument and warns about the old name, the only one that 2.11 has.
@@ -31,6 +31,7 @@ class DDP(Strategy):
     returns when all buckets are reduced: the gradients are the mean before ``step``, and can be clipped there.
     """
 
+    after_backward = "final"
     default_buffers = "broadcast"
     over_mpi = False  # its reducer sends over torch's own process group
 
@@ -46,6 +47,7 @@ class DDP(Strategy):
                 bucket_cap_mb=self.bucket_mb,  # None: 25 MB with a first bucket of 1 MB, so that sending starts early
                 gradient_as_bucket_view=True,  # saves copying every gradient out of its bucket
                 init_sync=False,  # every rank has rank 0's parameters already
+                find_unused_parameters=self.unused == "zero",
                 **NO_BUFFERS,  # BufferSync does it, as with every other strategy
             )
             if self.comm.meter.on:
@@ -58,11 +60,35 @@ class DDP(Strategy):
             self.forward = ddp
         return self.forward
 
+    def agree(self) -> None:
+        self.gradients()  # refuses parameters without one: DDP would only say so at the next forward
+
+    def contribute_nothing(self) -> None:
+        ddp = self.forward
+        if not isinstance(ddp, DistributedDataParallel):
+            return super().contribute_nothing()
+        ddp.module = ParametersOnly(self.model)  # DDP's reducer is prepared by a forward of its own
+        try:
+            zero_backward([parameter for _, parameter in self._trainable], ddp())
+        finally:
+            ddp.module = self.model
+
     def accumulating(self) -> AbstractContextManager[object]:
         return self.forward.no_sync() if isinstance(self.forward, DistributedDataParallel) else nullcontext()
 
     def gradient_traffic(self, count: int) -> Traffic:
         return cost.all_reduce(self.comm.size, count)
+
+
+class ParametersOnly(nn.Module):
+    """Returns the trainable parameters of a model, which are not registered here."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._trainable = lambda: [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def forward(self) -> list[Tensor]:
+        return [parameter.view_as(parameter) for parameter in self._trainable()]
 
 
 def all_reduce_stamped(sync, bucket):  # without types: DDP refuses annotations that are strings

@@ -13,6 +13,8 @@ class NoAgreement(Strategy):
     Cost per step: nothing.
     """
 
+    after_backward = "final"
+
     @property
     def replicas_differ(self) -> bool:
         return self.comm.size > 1

@@ -77,7 +77,9 @@ TOUCHES: dict[str, Callable[[Bucketed], object]] = {
 
 @pytest.mark.parametrize("touch", TOUCHES)
 def test_whatever_touches_a_gradient_before_the_step_raises_a_sentence(sync: Bucketed, touch: str):
-    with pytest.raises(InputError, match=r"in flight .* Call sync\.step\(\) after each backward.* HINT: .*ddp"):
+    with pytest.raises(
+        InputError, match=r"in flight .* Call sync\.step\(\) after each backward.* HINT: .*sync\.agree"
+    ):
         TOUCHES[touch](sync)
 
 

@@ -46,7 +46,7 @@ def by_work(subjects: Sequence[Subject]) -> list[tuple[str, list[Subject]]]:
 
 def loss_curve(item: Subject) -> Curve:
     """Rank 0's loss before each update, averaged over neighbouring steps where there are many."""
-    losses = [(row["step"], row["loss"]) for row in item.run.steps()]
+    losses = [(row["step"], row["loss"]) for row in item.run.steps() if "loss" in row]
     width = -(-len(losses) // MOST_POINTS) or 1
     groups = (losses[begin : begin + width] for begin in range(0, len(losses), width))
     return [

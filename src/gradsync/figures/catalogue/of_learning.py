@@ -39,7 +39,7 @@ def test_loss(at: At) -> float | None:
 
 def losses(at: At) -> list[float | None]:
     """Of the rank's own samples, before each update; rank 0's if none is named."""
-    return [row["loss"] for row in at.run.steps(at.rank or 0)]
+    return [row["loss"] for row in at.run.steps(at.rank or 0) if "loss" in row]
 
 
 def train_loss(at: At) -> float | None:

@@ -25,7 +25,7 @@ def spread_of_steps(at: At) -> float | None:
 
 def is_projected(figures: RunSummary) -> bool:
     """Whether the run ended within its first epoch: the epoch time is then estimated from the step time."""
-    return not figures.epoch_seconds
+    return bool(figures.steps_per_epoch) and not figures.epoch_seconds
 
 
 def epoch_seconds(at: At) -> float | None:

@@ -45,11 +45,13 @@ def whole_epochs(record: RankRecord, steps_per_epoch: int | None) -> dict[int, l
 
 
 def train_loss(ranks: Sequence[RankRecord]) -> list[float | None]:
-    """Mean loss per sample of each epoch over all ranks; None where a step's loss was NaN or infinite."""
+    """Mean loss per sample of each epoch over all ranks; None where a step's loss was NaN or infinite. Empty where no
+    loss was recorded."""
     losses: dict[int, list[tuple[float | None, int]]] = defaultdict(list)
     for record in ranks:
         for row in record.steps:
-            losses[row["epoch"]].append((row["loss"], row["samples"]))
+            if "loss" in row:
+                losses[row["epoch"]].append((row["loss"], row.get("samples", 1)))
     return [weighted_mean(losses[epoch]) for epoch in sorted(losses)]
 
 
@@ -62,11 +64,14 @@ def weighted_mean(pairs: Sequence[tuple[float | None, int]]) -> float | None:
 
 def train_accuracy(ranks: Sequence[RankRecord]) -> list[float]:
     """Share of the samples of each epoch that were classified correctly before the update; empty if not counted."""
-    counts: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    counts: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for record in ranks:
         for row in record.steps:
+            share, samples = row.get("metrics", {}).get("accuracy"), row.get("samples", 1)
             if "correct" in row:
-                counts[row["epoch"]].append((row["correct"], row["samples"]))
+                counts[row["epoch"]].append((row["correct"], samples))
+            elif share is not None and 0 <= share <= 1:
+                counts[row["epoch"]].append((share * samples, samples))
     return [
         sum(right for right, _ in pairs) / sum(count for _, count in pairs) for _, pairs in sorted(counts.items())
     ]

@@ -36,6 +36,7 @@ def summarize(
     gone = {item.rank for item in lost}
     start = next((record.start for record in ranks if record.start), None)
     starts = [record.start for record in everyone if record.start]
+    steps_per_epoch = start.get("steps_per_epoch") if start else None
     pushed = pushes(everyone)
     delays = [without_core(record) for record in ranks]
     in_window = timed(ranks, parse_window(config.window), gone, delays)
@@ -61,7 +62,7 @@ def summarize(
         parameters=start["parameters"] if start else None,
         gradient_bytes=start["gradient_bytes"] if start else None,
         steps=max(len(record.steps) for record in ranks),
-        steps_per_epoch=start["steps_per_epoch"] if start else None,
+        steps_per_epoch=steps_per_epoch,
         batch_size=config.batch_size,
         threads=config.threads,
         accumulate=config.accumulate,
@@ -78,7 +79,7 @@ def summarize(
         seconds_per_step=in_window.seconds_per_step,
         seconds_per_step_spread=in_window.seconds_per_step_spread,
         samples_per_second=in_window.samples_per_second,
-        epoch_seconds=epoch_seconds(ranks, start["steps_per_epoch"] if start else None),
+        epoch_seconds=epoch_seconds(ranks, steps_per_epoch),
         read_seconds=max((record.start.get("read_seconds", 0.0) for record in ranks if record.start), default=None),
         total_seconds=total_seconds,
         train_loss=train_loss(ranks),

@@ -9,8 +9,8 @@ from torch import Tensor
 from gradsync.errors import InputError
 
 HOW_TO_CLIP = (
-    "HINT: to clip or read gradients with any strategy, do it in a hook set by optimizer.register_step_pre_hook: it "
-    'runs when they are the mean over all workers; or use strategy="ddp", whose gradients are final after backward.'
+    "HINT: to clip or read gradients with any strategy, call sync.agree(), after which they are the mean over all "
+    "workers; clip; call sync.update(). Or sync.step(clip_norm=1.0). With a GradScaler: sync.step(scaler)."
 )
 REFUSAL = (
     "bucketed sends gradients while backward computes them: until sync.step() they are in flight and cannot be "

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from gradsync.comm import Comm, LostPeer, Traffic
@@ -73,9 +74,9 @@ class ParameterServer(ServerStrategy):
 
     # --- the worker ---
 
-    def step(self) -> None:
-        phase = self.comm.meter.phase
-        phase("agree")
+    def update(self, scaler: GradScaler | None = None) -> None:
+        """The server makes the update: it may clip the mean in a hook of its optimizer, and knows of no scaler."""
+        assert scaler is None
         self.gradients()  # refuses parameters without one
         for packed in self._gradients:
             for parameter in packed.parameters:
@@ -91,7 +92,7 @@ class ParameterServer(ServerStrategy):
             self.comm.receive(self._parameters[shard].block, self.roles.servers[shard], "parameters", REPLY)
             self._version[shard], finished[shard] = self._header.tolist()
         self.finished = all(finished)
-        phase("other")
+        self.comm.meter.phase("other")
         self._buffer_sync()
         self.model.zero_grad()
 

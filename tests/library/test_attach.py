@@ -12,7 +12,7 @@ from torch import nn
 
 import gradsync
 from gradsync.errors import InputError
-from gradsync.rank import attach as library
+from gradsync.library import attach as library
 from gradsync.rank import world
 
 
@@ -64,7 +64,7 @@ def test_attached_twice_the_group_is_left_once_at_exit(group: list[Callable[[], 
     ]
     detached: list[object] = []
     for sync in syncs:
-        sync.on_detach(lambda sync=sync: detached.append(sync))
+        sync.strategy.on_detach(lambda sync=sync: detached.append(sync))
     assert len(group) == 1
     group[0]()
     assert not dist.is_initialized()

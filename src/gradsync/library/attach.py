@@ -1,0 +1,108 @@
+"""The library form: a synchronization strategy attached to the model of the user's own training script."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from gradsync.comm import Comm, TorchComm, mpi
+from gradsync.config import Buffers
+from gradsync.errors import InputError
+from gradsync.library import ending, recording
+from gradsync.library.settings import settings_of
+from gradsync.library.sync import Sync, refuse_needy
+from gradsync.meter.recorder import Recorder, Stopwatch
+from gradsync.rank import world
+from gradsync.strategies import Roles, Strategy, Unused, attached, construct, find_strategy, name_of, takes_replicas
+
+
+def attach(
+    model: nn.Module,
+    optimizer: Optimizer,
+    strategy: str | type[Strategy] = "ddp",
+    *,
+    buffers: Buffers | None = None,
+    sync_bn: bool = False,
+    replicas: int = 1,
+    unused: Unused = "refuse",
+    record: str | PathLike[str] | None = None,
+    report: bool = True,
+    **options: Any,
+) -> Sync:
+    """Join the processes that torchrun or mpiexec started, and return the object to call and to step.
+
+    sync = gradsync.attach(model, optimizer, strategy="all-reduce")
+    loss = criterion(sync(x), y); loss.backward(); sync.step()
+
+    ``strategy`` is a name, ``path/file.py:Class``, or a subclass of ``gradsync.Strategy``; other keywords are its
+    options. ``replicas`` is for data-parallel, which keeps its workers in one process. ``unused``: parameters without
+    a gradient in a step are refused, or count as zero. ``record``: a new folder, into which a run is recorded as by
+    ``gradsync train``; ``report``: print its tables at the end. A model has one strategy at a time: attaching another
+    one detaches the first; ``sync.detach()`` leaves the bare model.
+    """
+    kind, name = find_strategy(strategy), name_of(strategy)
+    if kind.has_servers:
+        raise InputError(f"{name} needs server processes, which `gradsync train --strategy {name}` starts.")
+    if replicas != 1 and not takes_replicas(kind):
+        raise InputError(f"replicas is for data-parallel: {name} has as many workers as there are processes.")
+    if unused not in get_args(Unused):
+        raise InputError(f"unused is {unused!r}: it must be one of {', '.join(get_args(Unused))}.")
+    refuse_needy(optimizer)
+    here = world.current()
+    over_mpi = here.launcher in world.MPI_LAUNCHERS
+    if over_mpi and not kind.over_mpi:
+        raise InputError(f"{name} does not run over MPI. Use bucketed, which computes the same.")
+    device = device_of(model)
+    meter = Recorder(device) if record is not None else Stopwatch()
+    comm = mpi_comm(meter) if over_mpi else TorchComm(here.rank, here.size, meter)
+    agreeing = construct(strategy, comm, buffers, options, Roles(workers=replicas))
+    agreeing.unused = unused
+    joined = not over_mpi and world.join(here, device)
+    if record is not None:
+        recording.claim(Path(record), comm, device)
+    sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer)
+    if record is not None:
+        settings = settings_of(sync, Path(record), kind, name, over_mpi=over_mpi, replicas=replicas, sync_bn=sync_bn)
+        sync.record(recording.Recording(Path(record), here, agreeing, settings), report)
+    ending.look_after(sync, joined)
+    _Attached.count += 1
+    agreeing.on_detach(_Attached.one_less)
+    if _Attached.count > 1:
+        for other in ending.living():
+            other.expect_even()
+    elif sync.size > 1 and not (sync_bn or sends_from_gpu(comm, device)):
+        sync.expect_uneven(device)
+    return sync
+
+
+class _Attached:
+    """How many models are attached. With several, a rank without a batch would not know whose step comes next.
+
+    A model that is collected as garbage still counts: ranks collect at different times, and must all know the same.
+    """
+
+    count = 0
+
+    @classmethod
+    def one_less(cls) -> None:
+        cls.count -= 1
+
+
+def sends_from_gpu(comm: Comm, device: torch.device) -> bool:
+    """Whether even a small message goes through the GPU's stream, so that reading it would stop the training."""
+    return comm.carrier(device).type == "cuda"
+
+
+def mpi_comm(meter: Stopwatch) -> Comm:
+    mpi.abort_on_error()
+    return mpi.MpiComm(meter)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    parameter = next(model.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
