@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,13 +16,13 @@ import pytest
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch.mpi import leftovers as mpi_leftovers
-from gradsync.launch.mpi.first_to_end import LOOK_SECONDS, FirstToEnd
+from gradsync.launch.mpi.first_to_end import LOOK_SECONDS, FirstToEnd, was_interrupted
 from gradsync.launch.mpi.mpiexec import command, find_mpiexec, outcome
 from gradsync.launch.outcome import UNTOLD, Outcome, died
 from gradsync.parent import start_ticks
 from gradsync.record import RankLog
 from made_up import resolved, start_row
-from started import wait_until
+from started import heed_signals, wait_until
 
 KILLED = """
 ===================================================================================
@@ -75,6 +76,7 @@ def test_the_rank_that_ended_first_is_to_blame_whatever_the_others_recorded(tmp_
     record(tmp_path, 2, 4713)  # mpiexec has ended it
     assert outcome(1, KILLED, tmp_path, 3, ended=[1, 0, 2]).exit_codes == {1: -9}
     assert outcome(0, FORKED, tmp_path, 4, ended=[2, 3]).exit_codes == {2: -9}
+    assert outcome(0, FORKED, tmp_path, 4, ended=[3, 2]).exit_codes == {2: -9}  # both in one look
     untold = outcome(1, "", tmp_path, 3, ended=[2, 0, 1])
     assert untold.exit_codes == {2: UNTOLD}
     assert died(UNTOLD) == "the process was killed or crashed: its launcher does not say which"
@@ -99,6 +101,40 @@ def test_the_kernel_tells_which_rank_ended_first(tmp_path: Path):
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux 5.3 or newer")
+def test_a_rank_that_ended_before_anybody_looked_comes_first(tmp_path: Path):
+    gone, living = subprocess.Popen(["true"]), subprocess.Popen(["sleep", "60"])
+    try:
+        before = start_ticks(gone.pid)
+        gone.wait()  # reaped, as mpiexec does
+        for rank, process in ((0, living), (1, gone)):
+            log = RankLog(tmp_path, rank)
+            log.write(**start_row(rank=rank, pid=process.pid, start_ticks=start_ticks(process.pid) or before))
+            log.close()
+        with FirstToEnd(tmp_path, 2) as ended:
+            wait_until(lambda: ended.order, 10)
+            living.kill()
+            wait_until(lambda: len(ended.order) == 2, 10)
+        assert ended.order == [1, 0]
+    finally:
+        living.kill()
+        living.wait()
+
+
+@pytest.mark.parametrize(("number", "interrupted"), [(signal.SIGINT, True), (signal.SIGKILL, False)])
+def test_a_rank_that_mpiexec_has_ended_is_told_from_one_that_was_killed(number: signal.Signals, interrupted: bool):
+    sleeper = subprocess.Popen(["sleep", "60"], preexec_fn=heed_signals)
+    try:
+        assert not was_interrupted(sleeper.pid)
+        sleeper.send_signal(number)
+        os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+        assert was_interrupted(sleeper.pid) is interrupted
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert not was_interrupted(sleeper.pid)
 
 
 def test_gforker_names_every_rank_that_failed_by_itself(tmp_path: Path):

@@ -119,6 +119,9 @@ def outcome(code: int, said: str, folder: Path, processes: int, ended: Sequence[
     blamed = blamed_rank(said, folder, processes)
     first = next((rank for rank in ended if "end" not in kinds[rank]), None)
     if first is not None and not kinds[first]:
+        # Several may have ended before the kernel's news of the first was read: what mpiexec itself saw counts more.
+        killed = [rank for rank, status in (named | blamed).items() if status < 0 and not kinds[rank]]
+        first = min(killed, key=lambda rank: (*ended, rank).index(rank), default=first)
         return Outcome(exit_codes={first: (named | blamed).get(first, UNTOLD)})
     if named:
         return Outcome(exit_codes=named)
