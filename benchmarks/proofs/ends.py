@@ -1,12 +1,13 @@
-"""How runs end, many times over: commands killed while they start, MPI runs, and scripts with `attach` and ddp.
+"""How runs end, many times over: commands killed while they start, MPI runs, and recorded scripts with `attach`.
 
     python benchmarks/proofs/ends.py [--smoke]    about 3 minutes; expected: no process left after 5 s,
-    every MPI run completed, every script ended with exit code 0
+    every MPI run completed, every script ended with exit code 0 and a complete record
     python benchmarks/proofs/ends.py --kills 50 --mpi-runs 100 --scripts 200    about 40 minutes on two cores
 
 1. Commands are killed (SIGKILL) at a random moment in their first two seconds, or in the first two of their ranks.
 2. MPI runs: 4 ranks on this machine; as root also 2 nodes with 2 each, and 8 ranks on one node.
-3. Two-rank torchrun scripts with `attach` and ddp, several at a time: torch's threads must not abort the process.
+3. Two-rank torchrun scripts with `attach(record=...)`, with every strategy and several at a time: torch's threads
+   must not abort the process, nor cut the record short.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ import psutil
 sys.path.append(str(Path(__file__).parent.parent))
 
 from arguments import asked
+from gradsync.record import read_run
+from gradsync.strategies import STRATEGIES
 
 GONE_SECONDS = 5.0
 TAG = "GRADSYNC_BENCHMARK_TAG"
@@ -42,15 +45,18 @@ MPI_ON_NODES = {
     "2 nodes × 2": ["--nodes", "2", "--workers-per-node", "2"],
     "1 node × 8": ["--nodes", "1", "--workers-per-node", "8"],
 }
+AGREEING = [name for name, kind in STRATEGIES.items() if not (kind.has_servers or kind.in_one_process)]
 SCRIPT = """
-import torch, gradsync
+import sys, torch, gradsync
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-sync = gradsync.attach(model, torch.optim.SGD(model.parameters(), 0.1), strategy="ddp")
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+sync = gradsync.attach(model, optimizer, strategy=sys.argv[1], record=sys.argv[2], report=False)
 for _ in range(20):
     loss = torch.nn.functional.cross_entropy(sync(torch.randn(8, 64)), torch.randint(0, 10, (8,)))
     loss.backward()
     sync.step()
+    sync.log(loss=loss)
 """
 
 
@@ -108,20 +114,23 @@ def mpi_runs(count: int, folder: Path) -> Iterator[tuple[str, str]]:
         yield name, status
 
 
-def script_ends(count: int, folder: Path) -> list[int]:
-    """The exit codes of torchrun."""
+def script_ends(count: int, folder: Path) -> Iterator[tuple[int, str]]:
+    """The exit code of each torchrun, and the status of its record."""
     script = folder / "script.py"
     script.write_text(SCRIPT)
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
 
-    def run(_: int) -> int:
+    def run(number: int) -> tuple[int, str]:
+        place = folder / f"script-{number}"
+        words = [*launch, AGREEING[number % len(AGREEING)], str(place)]
         done = subprocess.run(words, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-        if done.returncode:
-            print(done.stderr[-2000:], flush=True)
-        return done.returncode
+        status = read_run(place).status if place.exists() else "no record"
+        if done.returncode or status != "completed":
+            print(f"  {words[-2]}: {status}: {done.stderr[-2000:]}", flush=True)
+        return done.returncode, status
 
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as at_once:
-        return list(at_once.map(run, range(count)))
+        yield from at_once.map(run, range(count))
 
 
 def main() -> None:
@@ -136,9 +145,13 @@ def main() -> None:
         for name in dict(ends):
             statuses = [status for place_of, status in ends if place_of == name]
             print(f"MPI, {name}: {statuses.count('completed')} of {len(statuses)} completed", flush=True)
-        codes = script_ends(given.scripts, place)
-        print(f"torchrun scripts with attach and ddp: {codes.count(0)} of {len(codes)} ended with exit code 0")
-    bad = left or any(codes) or any(status != "completed" for _, status in ends)
+        scripts = list(script_ends(given.scripts, place))
+        codes, statuses = ([each[item] for each in scripts] for item in (0, 1))
+        print(
+            f"torchrun scripts with attach(record=...): {codes.count(0)} of {len(codes)} ended with exit code 0, "
+            f"{statuses.count('completed')} left a complete record"
+        )
+    bad = left or any(codes) or any(status != "completed" for _, status in (*ends, *scripts))
     sys.exit(1 if bad else 0)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import gradsync
 from gradsync.errors import InputError
-from gradsync.library import attach as library
+from gradsync.library import ending
 from gradsync.rank import world
 
 
@@ -36,6 +36,23 @@ def test_what_cannot_be_attached_is_refused(strategy: str, more: dict, message: 
         gradsync.attach(*parts(), strategy, **more)
 
 
+def test_a_model_is_attached_once_until_it_is_detached():
+    model, optimizer = parts()
+    first = gradsync.attach(model, optimizer, "all-reduce")
+    with pytest.raises(InputError, match=r"attached already, with AllReduce: .* HINT: first call detach"):
+        gradsync.attach(model, optimizer, "bucketed")
+    first.detach()
+    with gradsync.attach(model, optimizer, "bucketed"):
+        pass
+    gradsync.attach(model, optimizer, "all-reduce").detach()
+
+
+def test_an_optimizer_of_another_model_is_refused():
+    (model, _), (_, other) = parts(), parts()
+    with pytest.raises(InputError, match="none of the model's parameters"):
+        gradsync.attach(model, other)
+
+
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], None]]]:
     """A process group of this process alone, which ``attach`` takes for one it has joined; what happens at exit."""
@@ -49,19 +66,14 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], None]]]
 
     monkeypatch.setattr(world, "join", join)
     monkeypatch.setattr(atexit, "register", at_exit.append)
-    library.leave_at_exit.cache_clear()
+    ending.leave_at_exit.cache_clear()
     yield at_exit
-    library.leave_at_exit.cache_clear()
+    ending.leave_at_exit.cache_clear()
     world.leave()
 
 
-def test_attached_twice_the_group_is_left_once_at_exit(group: list[Callable[[], None]]):
-    model, optimizer = parts()
-    syncs = [
-        gradsync.attach(model, optimizer, "bucketed"),
-        gradsync.attach(*parts(), "ddp"),
-        gradsync.attach(model, optimizer, "all-reduce"),
-    ]
+def test_with_two_models_attached_the_group_is_left_once_at_exit(group: list[Callable[[], None]]):
+    syncs = [gradsync.attach(*parts(), "bucketed"), gradsync.attach(*parts(), "ddp")]
     detached: list[object] = []
     for sync in syncs:
         sync.strategy.on_detach(lambda sync=sync: detached.append(sync))

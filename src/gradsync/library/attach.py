@@ -18,7 +18,17 @@ from gradsync.library.settings import settings_of
 from gradsync.library.sync import Sync, refuse_needy
 from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.rank import world
-from gradsync.strategies import Roles, Strategy, Unused, attached, construct, find_strategy, name_of, takes_replicas
+from gradsync.strategies import (
+    Roles,
+    Strategy,
+    Unused,
+    attached,
+    construct,
+    find_strategy,
+    name_of,
+    strategy_of,
+    takes_replicas,
+)
 
 
 def attach(
@@ -42,8 +52,8 @@ def attach(
     ``strategy`` is a name, ``path/file.py:Class``, or a subclass of ``gradsync.Strategy``; other keywords are its
     options. ``replicas`` is for data-parallel, which keeps its workers in one process. ``unused``: parameters without
     a gradient in a step are refused, or count as zero. ``record``: a new folder, into which a run is recorded as by
-    ``gradsync train``; ``report``: print its tables at the end. A model has one strategy at a time: attaching another
-    one detaches the first; ``sync.detach()`` leaves the bare model.
+    ``gradsync train``; ``report``: print its tables at the end. ``sync.detach()`` leaves the bare model, which can
+    then be attached again.
     """
     kind, name = find_strategy(strategy), name_of(strategy)
     if kind.has_servers:
@@ -53,6 +63,7 @@ def attach(
     if unused not in get_args(Unused):
         raise InputError(f"unused is {unused!r}: it must be one of {', '.join(get_args(Unused))}.")
     refuse_needy(optimizer)
+    refuse_mistaken(model, optimizer)
     here = world.current()
     over_mpi = here.launcher in world.MPI_LAUNCHERS
     if over_mpi and not kind.over_mpi:
@@ -78,6 +89,21 @@ def attach(
     elif sync.size > 1 and not (sync_bn or sends_from_gpu(comm, device)):
         sync.expect_uneven(device)
     return sync
+
+
+def refuse_mistaken(model: nn.Module, optimizer: Optimizer) -> None:
+    """Refuse a model that has a strategy already, and an optimizer of another model."""
+    if before := strategy_of(model):
+        raise InputError(
+            f"this model is attached already, with {type(before).__name__}: its gradients would be averaged twice. "
+            "HINT: first call detach() on what that attach returned."
+        )
+    own = {id(parameter) for parameter in model.parameters()}
+    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        raise InputError(
+            "the optimizer has none of the model's parameters: it would update something else. HINT: make it with "
+            "model.parameters(), of the same object that is attached."
+        )
 
 
 class _Attached:

@@ -101,13 +101,21 @@ class Recording:
             target.setdefault("metrics", {}).update(metrics)
         target.update(found)
 
+    def no_batch(self) -> None:
+        """A step in which this rank takes part without a batch of its own."""
+        self._write_row()
+        self._in_step, self._samples = True, 0
+        self._comm.meter.phase("agree")
+
     def step_ends(self) -> None:
         if not self._begun:
-            self._begin(None)
+            self._begin()
         self._write_row()  # of a loop that does not call the model through us
         self._steps += 1
+        if self._steps == 1:
+            self._write_settings()
         facts: dict[str, Any] = {"step": self._steps, "epoch": 1}
-        if self._samples:
+        if self._samples is not None:
             facts["samples"] = self._samples
         self._row = {**facts, **self._logged, **self._comm.meter.end()}
         self._logged, self._in_step = {}, False
@@ -118,13 +126,16 @@ class Recording:
             row, self._row = self._row, None
             self._log.write("step", **row)
 
-    def _begin(self, count: int | None) -> None:
-        """With the first batch its size is known."""
-        self._begun = True
-        self._config.batch_size = (count or 1) * self._config.workers
+    def _write_settings(self) -> None:
+        """After the first step the size of a batch is known, all its micro-batches included."""
+        self._config.batch_size = (self._samples or 1) * self._config.workers
         self._config.asked.batch_size = self._config.batch_size
         if self._here.rank == 0:
             write_settings(self.folder, self._config)
+
+    def _begin(self, count: int | None = None) -> None:
+        """Before the first step; ``count``: samples in its first micro-batch."""
+        self._begun = True
         self._log.write(
             "start",
             **place_facts(self._config, self._here, self._device),
@@ -132,7 +143,7 @@ class Recording:
             strategy=self._config.strategy,
             model=self._config.model,
             data=self._config.data,
-            batch_size=self._config.batch_size,
+            batch_size=(count or 1) * self._config.workers,
             **strategy_facts(self._strategy),
             role="worker",
             network_source=self._counter.source if self._counter else None,
@@ -148,7 +159,9 @@ class Recording:
             return
         self._ended = True
         if not self._begun:
-            self._begin(None)
+            self._begin()
+        if not self._steps:
+            self._write_settings()
         self._write_row()
         self._sampler.__exit__()
         if error is not None:
@@ -188,7 +201,7 @@ def read_values(values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         try:
-            number = float(value)
+            number = float(value.detach() if isinstance(value, Tensor) else value)
         except (TypeError, ValueError, RuntimeError):
             raise InputError(
                 f"sync.log({name}=...) must be a number, or a tensor with one: it is {value!r}."

@@ -166,6 +166,8 @@ class Sync:
         recording, self._recording = self._recording, None
         if recording is None:
             return
+        if isinstance(error, KeyboardInterrupt):
+            error = Stopped("SIGINT")
         recording.close(error)
         if self.rank == 0:
             signal = str(error) if isinstance(error, Stopped) else None
@@ -206,9 +208,13 @@ class Sync:
             present = presence.settle()
             if not present:
                 break
+            if self._recording:
+                self._recording.no_batch()
             self.strategy.contribute_nothing()
             self._agree(len(present))
             self.strategy.update()
+            if self._recording:
+                self._recording.step_ends()
         if len(presence.last) < self.size:
             self._take_over(presence.last[0])
         presence.last = list(range(self.size))

@@ -120,7 +120,7 @@ class HostRow(_HostAdded):
 
 class _StepAdded(TypedDict, total=False):
     loss: Loss | None
-    samples: Number
+    samples: Count
     metrics: dict[str, float | None]
     correct: Count
     update: Count

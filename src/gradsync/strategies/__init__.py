@@ -14,7 +14,7 @@ from gradsync.config.facts import Facts
 from gradsync.config.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.errors import InputError, unknown
 from gradsync.strategies.all_reduce import AllReduce
-from gradsync.strategies.base import Strategy, Unused, release
+from gradsync.strategies.base import Strategy, Unused, release, strategy_of
 from gradsync.strategies.bucketed import Bucketed
 from gradsync.strategies.data_parallel import DataParallel
 from gradsync.strategies.ddp import DDP
@@ -54,6 +54,7 @@ __all__ = [
     "facts_of",
     "find_strategy",
     "name_of",
+    "strategy_of",
     "takes_replicas",
 ]
 

@@ -25,9 +25,14 @@ _attached_to: WeakValueDictionary[int, Strategy] = WeakValueDictionary()
 """The strategy attached to each model, by the id of the model, which stays alive as long as its strategy."""
 
 
+def strategy_of(model: nn.Module) -> Strategy | None:
+    """The strategy that is attached to this model."""
+    return _attached_to.get(id(model))
+
+
 def release(model: nn.Module) -> None:
     """Detach the strategy that this model has, if any: a model has one at a time."""
-    if attached := _attached_to.get(id(model)):
+    if attached := strategy_of(model):
         attached.detach()
 
 
