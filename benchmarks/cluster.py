@@ -15,8 +15,8 @@ import tempfile
 
 from arguments import asked
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
+from gradsync.library.runs.check import resolved
 from gradsync.record import Run
 
 

@@ -12,9 +12,9 @@ import tempfile
 
 from arguments import asked
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.data import FILE_SETS, data_folder
+from gradsync.library.runs.check import resolved
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ import subprocess
 import sys
 
 from arguments import asked
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.launch.processes import rank_environment
+from gradsync.library.runs.check import resolved
 
 SKIPPED = 5
 STEPS = f"""

@@ -30,8 +30,8 @@ import bare_ddp
 from arguments import asked
 from bare_ddp import SKIPPED
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
+from gradsync.library.runs.check import resolved
 from gradsync.live.study_progress import WatchStudy
 from gradsync.record import rank_records
 

@@ -28,7 +28,7 @@ def train(tmp_path: Path) -> Train:
     """Run for real, through the launcher, into the test's own folder."""
 
     def run(**settings: object) -> Run:
-        from gradsync.cli.check import resolved
+        from gradsync.library.runs.check import resolved
 
         return launch.run(resolved(RunConfig(**{"out": str(tmp_path / "runs"), "threads": 1, **settings})))
 

@@ -87,9 +87,9 @@ def nothing_starts(state: Path) -> Iterator[None]:
 def prepare(folder: Path) -> None:
     """What commands may refer to: a model and data of the user's own, a config, a run, clusters whole and broken."""
     from gradsync import launch
-    from gradsync.cli.check import resolved
     from gradsync.cluster import spec
     from gradsync.config import RunConfig, Shape
+    from gradsync.library.runs.check import resolved
 
     (folder / "own.py").write_text(OWN)
     (folder / "good.toml").write_text('model = "logistic"\nsteps = 2\n')

@@ -15,8 +15,8 @@ import pytest
 
 from gradsync import config as configs
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
+from gradsync.library.runs.check import resolved
 from gradsync.record import log_file, rank_file, read_rank, read_rows
 from started import Started, alive, wait_until
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.cluster import lifecycle, namespaces, network, spec
 from gradsync.cluster.enter import command
 from gradsync.cluster.spec import Cluster
 from gradsync.config import RunConfig, Shape
 from gradsync.figures.catalogue.of_traffic import OVERHEAD
 from gradsync.figures.figure import At
+from gradsync.library.runs.check import resolved
 from gradsync.record import Run, read_run
 from root import left_behind, needs_root, own_name
 from started import Started, alive, wait_until

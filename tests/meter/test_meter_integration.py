@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.figures.catalogue.of_traffic import OVERHEAD
 from gradsync.figures.figure import At
@@ -17,6 +16,7 @@ from gradsync.ledger.parts import HIDDEN, PARTS, ledgers, under_way
 from gradsync.ledger.stragglers import NO_CORE
 from gradsync.ledger.timeline import whole_steps
 from gradsync.ledger.trace import trace
+from gradsync.library.runs.check import resolved
 from gradsync.record import Run, rank_files, rank_records
 from gradsync.record.summaries import ByteCounts, Network
 from gradsync.strategies import STRATEGIES

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from gradsync import launch, models
-from gradsync.cli.check import resolved
 from gradsync.config import Resolved, RunConfig
+from gradsync.library.runs.check import resolved
 from gradsync.record import Run
 from gradsync.strategies import STRATEGIES
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli.check import suit
 from gradsync.errors import InputError
+from gradsync.library.runs.check import suit
 from gradsync.study.compare import CompareStudy
 from made_up import made_up, resolved
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsync.cli.arguments import parse
-from gradsync.cli.check import check_probe
 from gradsync.cli.main import dispatch
 from gradsync.comm import Comm
 from gradsync.config.probe import OPERATIONS, ProbeConfig, message_bytes, resolve_probe
@@ -25,6 +24,7 @@ from gradsync.figures.fit import fit
 from gradsync.figures.value import Spread
 from gradsync.launch.outcome import Outcome
 from gradsync.ledger.cost import link_share
+from gradsync.library.runs.check import check_probe
 from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
 from gradsync.record import ProbeRun, RankRecord, read_config, read_run, write_json, write_settings
 from gradsync.study.making.carry_out import Kept, prepare

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.cli.check import suit
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Chart, Section, Table
 from gradsync.figures.consistency import flags
 from gradsync.figures.fit_scaling import amdahl, gustafson
 from gradsync.figures.value import Spread, Value
+from gradsync.library.runs.check import suit
 from gradsync.record import Run
 from gradsync.study import (
     KINDS,

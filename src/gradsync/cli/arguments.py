@@ -27,7 +27,8 @@ from tyro.constructors import (
 from gradsync.cli.commands import Gradsync, Studies, StudyRuns
 from gradsync.cli.flags import GROUPS, WITH_COMMAS, Flag, flags_of, settings_in_command
 from gradsync.cli.refused import OPTION, explain
-from gradsync.config import ALTERNATIVES, read_file, read_values, settings_in
+from gradsync.config import read_file, read_values, settings_in
+from gradsync.config.run import over
 from gradsync.config.values import flag, listed, parsed, shown
 from gradsync.errors import InputError, unknown
 from gradsync.study import STUDIES
@@ -146,17 +147,6 @@ def made(form: Form, beneath: Mapping[str, Any] | None = None) -> Any:
     flags = {key: value for key, value in given.items() if key in own}
     beside = {key: value for key, value in given.items() if key not in own}
     return in_its_place(command, command(**{name: kind(**over(dict(beneath or {}), flags))}, **beside))
-
-
-def over(settings: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
-    """Flags win over a file. A flag also replaces the alternative to its setting: --steps replaces epochs."""
-    for one, other in (*ALTERNATIVES, *(pair[::-1] for pair in ALTERNATIVES)):
-        if one in flags:
-            settings.pop(other, None)
-    options = settings.get("options")
-    if isinstance(options, dict) and "options" in flags:
-        flags = {**flags, "options": options | flags["options"]}
-    return settings | flags
 
 
 def in_its_place(kind: Any, command: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from gradsync.config.placement import Placement
-from gradsync.config.training import Training
+from gradsync.config.training import ALTERNATIVES, Training
 from gradsync.config.values import check_values, shown
 from gradsync.errors import InputError, unknown
 
@@ -129,6 +129,17 @@ def settings_in(values: dict[str, Any], path: Path, kind: type[Config]) -> dict[
             raise InputError(f"{path} sets {name} twice, with dashes and with underscores: leave one out.")
         settings[name] = value
     return settings
+
+
+def over(settings: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    """Flags win over a file. A flag also replaces the alternative to its setting: --steps replaces epochs."""
+    for one, other in (*ALTERNATIVES, *(pair[::-1] for pair in ALTERNATIVES)):
+        if one in flags:
+            settings.pop(other, None)
+    options = settings.get("options")
+    if isinstance(options, dict) and "options" in flags:
+        flags = {**flags, "options": options | flags["options"]}
+    return settings | flags
 
 
 def load(path: Path) -> RunConfig:

@@ -103,6 +103,16 @@ WRITERS: dict[str, Callable[[Document, Path], list[Path]]] = {
     "png": write_png,
 }
 FORMATS = tuple(WRITERS)
+SUFFIXES = {".html": "html", ".md": "md", ".json": "json", ".tex": "latex", ".csv": "csv"}
+DEFAULT = {"html": "report.html", "md": "report.md", "json": "report.json", "latex": "report.tex"}
+
+
+def form_and_path(form: str | None, path: Path | None) -> tuple[str, Path]:
+    """Each follows from the other, if only one is given; without both it is a page."""
+    form = form or SUFFIXES.get(path.suffix if path else "", "html")
+    if form not in WRITERS:
+        raise unknown("format", form, FORMATS)
+    return form, path or Path(DEFAULT.get(form, f"report-{form}"))
 
 
 def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli.check import resolved
 from gradsync.config import RunConfig
 from gradsync.data import FILE_SETS, data_folder
 from gradsync.launch.mpi import leftovers as mpi_leftovers
+from gradsync.library.runs.check import resolved
 from gradsync.record import rank_records
 from root import needs_root
 from started import Started, alive

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsync.cli.check import check
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.launch import start_of
@@ -18,6 +17,7 @@ from gradsync.launch.outcome import Outcome
 from gradsync.launch.slurm import job as slurm
 from gradsync.launch.slurm.end import ENDS, cancelled, exit_codes, outcome, told
 from gradsync.launch.slurm.script import check_allocation, check_options, nodes_needed, script, srun, tasks_on_a_node
+from gradsync.library.runs.check import check
 from gradsync.record import RankLog
 from made_up import resolved, step_row
 

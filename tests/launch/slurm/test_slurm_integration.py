@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from gradsync import launch
-from gradsync.cli.check import check, resolved
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
+from gradsync.library.runs.check import check, resolved
 from gradsync.record import Run, read_rows
 from slurm_cluster import SlurmCluster, why_not
 from started import alive, pids, wait_until

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradsync.cli.commands import Compare
-from gradsync.cli.nodes import on_nodes
 from gradsync.cli.study import carry_out_study
+from gradsync.library.runs.nodes import on_nodes
 
 
 def compare(command: Compare) -> int:

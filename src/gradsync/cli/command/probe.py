@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradsync.cli.commands import Probe
-from gradsync.cli.nodes import on_nodes
 from gradsync.cli.study import carry_out_study
+from gradsync.library.runs.nodes import on_nodes
 
 
 def probe(command: Probe) -> int:

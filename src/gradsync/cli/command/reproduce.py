@@ -7,8 +7,9 @@ from pathlib import Path
 
 from gradsync.cli.commands import Reproduce
 from gradsync.cli.output import print_json
-from gradsync.cli.study import carry_out_study, checked
+from gradsync.cli.study import carry_out_study
 from gradsync.errors import InputError
+from gradsync.library.runs.studies import checked
 from gradsync.study import Reproduction
 from gradsync.study.reproduce import published
 

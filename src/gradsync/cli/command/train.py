@@ -5,18 +5,18 @@ from __future__ import annotations
 import signal
 
 from gradsync.cli.commands import Train
-from gradsync.cli.nodes import on_nodes
 from gradsync.cli.output import print_failures, print_json, show_sections, summary_with_folder
 from gradsync.config import RunConfig
+from gradsync.library.runs.nodes import on_nodes
 from gradsync.record import Run
 
 
 def train(command: Train) -> int:
-    from gradsync.cli.check import check
     from gradsync.draw.console import make_console
     from gradsync.exhibit.columns import choose
     from gradsync.exhibit.runs.sections import sections
     from gradsync.launch import run_in_turn
+    from gradsync.library.runs.check import check
     from gradsync.live.progress import WatchRun
 
     asked = on_nodes(command.run)
@@ -35,8 +35,8 @@ def train(command: Train) -> int:
 
 
 def print_start(asked: RunConfig) -> int:
-    from gradsync.cli.check import check
     from gradsync.launch import printed
+    from gradsync.library.runs.check import check
 
     print(printed(*check([asked], to_start=False)).rstrip("\n"))
     return 0

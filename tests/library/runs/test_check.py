@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradsync.cli.check import build, check, inform, resolved, suit
 from gradsync.config import RunConfig
 from gradsync.data import synthetic
 from gradsync.errors import InputError
+from gradsync.library.runs.check import build, check, inform, resolved, suit
 from gradsync.study.verify import VerifyStudy
 
 OWN = """
