@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable
+from typing import Any
 
 NOT_RECORDED = os.EX_IOERR
 """The exit code of a rank that could not even record why it failed."""
@@ -24,6 +25,14 @@ RAN_OUT = {
 
 class InputError(ValueError):
     """Its message says what was wrong, what is allowed and what to do."""
+
+
+class RunFailed(RuntimeError):
+    """A run that was started from Python has failed: a sentence says why, and ``run`` is what it has recorded."""
+
+    def __init__(self, message: str, run: Any = None) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 def plainly(error: BaseException) -> str:

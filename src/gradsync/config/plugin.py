@@ -1,4 +1,4 @@
-"""The user's own model or data: ``package.module:function`` or ``path/file.py:function``."""
+"""What the user brings: ``package.module:function``, ``path/file.py:function``, or an object of a Python session."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from gradsync.config import objects
 from gradsync.errors import InputError, unknown
 
 
@@ -31,6 +32,8 @@ def call(reference: str, what: str) -> Any:
 
 
 def resolve(reference: str, what: str) -> Callable[[], Any]:
+    if objects.is_object(reference):
+        return objects.recall(reference, what)
     place, _, name = reference.rpartition(":")
     module = import_file(Path(place), what) if place.endswith(".py") else import_module(place, what)
     function = getattr(module, name, None)

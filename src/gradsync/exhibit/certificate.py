@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gradsync.config.objects import name_of
 from gradsync.config.values import counted
 from gradsync.exhibit.form import Column, Section, Table
 from gradsync.figures.cases import cases
@@ -39,7 +40,8 @@ def table(found: Sequence[Certified]) -> Table:
     rows: list[list[Value]] = []
     for run, certificate in found:
         figures = run.summary
-        name = f"{run.resolved.strategy}, seed {run.resolved.seed}" if repeated else run.resolved.strategy
+        strategy = name_of(run.resolved.strategy)
+        name = f"{strategy}, seed {run.resolved.seed}" if repeated else strategy
         rows.append(
             [
                 name,
@@ -62,7 +64,7 @@ def table(found: Sequence[Certified]) -> Table:
 def title_of(run: Run) -> str:
     asked = run.resolved
     length = counted(asked.steps, "step") if asked.steps else counted(asked.epochs or 1, "epoch")
-    return f"{asked.model}, {length} of {asked.batch_size} samples in {asked.precision}, against one process"
+    return f"{name_of(asked.model)}, {length} of {asked.batch_size} samples in {asked.precision}, against one process"
 
 
 def conclusion(found: Sequence[Certified]) -> str:
@@ -80,4 +82,4 @@ def conclusion(found: Sequence[Certified]) -> str:
 def way(run: Run, found: Sequence[Certified]) -> str:
     transports = {other.summary.transport for other, _ in found if other.summary and other.summary.transport}
     over = f" over {run.summary.transport}" if len(transports) > 1 and run.summary else ""
-    return f"{run.resolved.strategy} on {run.resolved.workers}{over}"
+    return f"{name_of(run.resolved.strategy)} on {run.resolved.workers}{over}"

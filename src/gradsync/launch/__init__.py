@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from gradsync.config import Placement, Resolved
+from gradsync.config.objects import name_of
 from gradsync.errors import InputError, signal_name
 from gradsync.launch import local, torchrun
 from gradsync.launch.finish import began, finish, write_summary
@@ -142,6 +143,6 @@ def run_until_failure(configs: Sequence[Resolved], folders: Sequence[Path], watc
 
 def folder_name(config: Resolved) -> str:
     model, strategy = (
-        re.sub(r"[^A-Za-z0-9]+", "-", str(name)).strip("-") for name in (config.model, config.strategy)
+        re.sub(r"[^A-Za-z0-9]+", "-", name_of(name)).strip("-") for name in (config.model, config.strategy)
     )
     return f"{model}-{strategy}-{config.workers}w"

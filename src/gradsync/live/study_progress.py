@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from gradsync.config.objects import name_of
 from gradsync.config.resolved import available_cores
 from gradsync.config.values import counted
 from gradsync.live.follow import following
@@ -44,7 +45,7 @@ def plain(config: dict[str, Any]) -> dict[str, str]:
     """Settings as they are typed, with one name for each option of the strategy: options.bucket-mb."""
     options = {f"options.{name}": value for name, value in (config.get("options") or {}).items()}
     named = {name.replace("_", "-"): value for name, value in config.items() if name != "options"}
-    return {name: str(value) for name, value in {**named, **options}.items()}
+    return {name: name_of(str(value)) for name, value in {**named, **options}.items()}
 
 
 def varied_in(plan: Sequence[dict[str, Any]]) -> set[str]:

@@ -16,14 +16,14 @@ from typing import NoReturn
 import torch
 
 from gradsync.comm import Comm, TorchComm, lifeline, mpi
-from gradsync.config import Resolved
+from gradsync.config import Resolved, objects
 from gradsync.config.plugin import users_traceback
 from gradsync.config.values import counted
 from gradsync.errors import NOT_RECORDED, InputError, plainly
 from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.rank import facts, world
 from gradsync.rank.facts import error_facts
-from gradsync.record import RESOLVED_FILE, RankLog, log_file, read_resolved
+from gradsync.record import OBJECTS_FILE, RESOLVED_FILE, RankLog, log_file, read_resolved
 
 Job = Callable[[Resolved, Path, world.World, RankLog], None]
 """What a rank does for one run folder, with the settings in it."""
@@ -81,6 +81,7 @@ def run_recorded(job: Job, folder: Path, here: world.World, expected_errors: tup
     log = RankLog(folder, here.rank)
     try:
         config = read_resolved(folder)
+        objects.take(folder / OBJECTS_FILE)
         if config.transport == "mpi":
             mpi.check_world(config.processes, started_by="srun" if here.launcher == "slurm" else "mpiexec")
         job(config, folder, here, log)

@@ -23,6 +23,7 @@ from gradsync import data, models, strategies
 from gradsync.comm import mpi
 from gradsync.comm.clock import measure_offset, round_trip
 from gradsync.config import Resolved, parse_injection
+from gradsync.config.objects import name_of
 from gradsync.data.loader import Loader
 from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
@@ -214,9 +215,9 @@ def start_facts(config: Resolved, here: world.World, device: torch.device) -> di
     return {
         **place_facts(config, here, device),
         "ranks": config.trainers,
-        "strategy": config.strategy,
-        "model": config.model,
-        "data": config.data,
+        "strategy": name_of(config.strategy),
+        "model": name_of(config.model),
+        "data": name_of(config.data),
         "batch_size": config.batch_size,
     }
 

@@ -6,6 +6,7 @@ Everything a table or report needs is here, and nothing here needs torch. docs/r
 from gradsync.record.damage import DamagedRecord, UnreadableRecord, read_json
 from gradsync.record.folder import (
     CONFIG_FILE,
+    OBJECTS_FILE,
     PROBE_FILE,
     RESOLVED_FILE,
     SUMMARY_FILE,
@@ -43,6 +44,7 @@ from gradsync.record.summaries import SCHEMA, ProbeSummary, RankSummary, RunSumm
 
 __all__ = [
     "CONFIG_FILE",
+    "OBJECTS_FILE",
     "PROBE_FILE",
     "RESOLVED_FILE",
     "SCHEMA",

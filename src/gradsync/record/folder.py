@@ -16,6 +16,7 @@ from gradsync.errors import InputError
 from gradsync.record.writing import write_whole
 
 CONFIG_FILE, RESOLVED_FILE, SUMMARY_FILE = "config.json", "resolved.json", "summary.json"
+OBJECTS_FILE = "objects.pkl"  # what was defined in a Python session; only the ranks of the run read it
 PROBE_FILE = "probe.json"  # settings of a collective benchmark; they distinguish its folder from a run's
 
 MOST_RANKS = int(LIMITS["workers"][1] + LIMITS["servers"][1])

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gradsync.config import Facts, Resolved, RunConfig, resolve, strategy_name
+from gradsync.config import Facts, Resolved, RunConfig, objects, resolve, strategy_name
 from gradsync.config.probe import ProbeConfig
 from gradsync.config.resolved import from_dict
 from gradsync.errors import InputError
@@ -16,6 +16,7 @@ from gradsync.record.checked import other_version, read_summary
 from gradsync.record.damage import DamagedRecord, UnreadableRecord, read_json
 from gradsync.record.folder import (
     CONFIG_FILE,
+    OBJECTS_FILE,
     PROBE_FILE,
     RESOLVED_FILE,
     SUMMARY_FILE,
@@ -28,6 +29,7 @@ from gradsync.record.rank import read_rank
 from gradsync.record.rows import StepRow
 from gradsync.record.shape import Wrong
 from gradsync.record.summaries import Error, ProbeSummary, RunSummary, Summary
+from gradsync.record.writing import write_whole
 from gradsync.text import printable
 
 Config = TypeVar("Config", RunConfig, ProbeConfig)
@@ -172,6 +174,8 @@ def read_table(folder: Path, name: str, always_there: str) -> dict[str, Any]:
 
 def write_settings(folder: Path, config: Resolved) -> None:
     """Write what was asked for and what it resolved to: the folder is then ready for the ranks."""
+    if pickled := objects.pickled(config.to_dict()):
+        write_whole(folder / OBJECTS_FILE, pickled)
     write_json(folder / CONFIG_FILE, config.asked.to_dict())
     write_json(folder / RESOLVED_FILE, config.to_dict())
 

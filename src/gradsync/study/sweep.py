@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from gradsync.config import RunConfig
+from gradsync.config.objects import name_of
 from gradsync.config.values import listed, parsed, types_of
 from gradsync.errors import InputError, unknown
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
@@ -116,7 +117,9 @@ def setting_of(case: Case, name: str) -> Any:
 
 def value_of(case: Case, name: str) -> Value:
     value = setting_of(case, name)
-    return str(value).lower() if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return name_of(value) if isinstance(value, str) else value
 
 
 def table(found: Sequence[Case], names: Sequence[str]) -> Table:

@@ -63,8 +63,10 @@ def loss_sum(at: At) -> float | None:
 
 def running_loss(at: At) -> float | None:
     """Mean over all steps up to step x, counted from 0."""
-    found = losses(at)[: int(at.x or 0) + 1]
-    return mean(found) if len(found) > (at.x or 0) else None
+    if at.x is None:
+        return None
+    found = losses(at)[: int(at.x) + 1]
+    return mean(found) if len(found) > at.x else None
 
 
 def staleness(at: At) -> float | None:

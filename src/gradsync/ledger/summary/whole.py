@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from gradsync.config import Resolved
+from gradsync.config.objects import name_of
 from gradsync.config.window import parse_window
 from gradsync.ledger.counted import cpu_percent, gpu_utilization, network, payload, without_core
 from gradsync.ledger.staleness import of_worker, pushes, staleness, updates
@@ -52,11 +53,11 @@ def summarize(
         launcher=config.launcher,
         cluster=cluster(config, everyone),
         host=start.get("host") if start else None,
-        strategy=config.strategy,
+        strategy=name_of(config.strategy),
         server_count=config.servers,
         options=config.options,
-        model=config.model,
-        data=config.data,
+        model=name_of(config.model),
+        data=name_of(config.data),
         precision=config.precision,
         norm=config.norm,
         parameters=start["parameters"] if start else None,

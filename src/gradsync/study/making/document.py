@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gradsync.config.objects import references_in
 from gradsync.config.values import counted
 from gradsync.exhibit import probe
 from gradsync.exhibit.form import Column, Document, Section, Table
@@ -110,9 +111,14 @@ def scaled(runs: Sequence[Run]) -> Iterator[Section]:
 
 
 def commands(found: Found) -> str:
-    """The commands that repeat it: a study's own, and one for each other run, from its config."""
+    """The commands that repeat it: a study's own, and one for each other run, from its config.
+
+    None for a run with objects of a Python session, which no command has.
+    """
     single = [
-        shlex.join(["gradsync", "train", "--config", str(run.folder / "config.json")]) for run in found.loose_runs
+        shlex.join(["gradsync", "train", "--config", str(run.folder / "config.json")])
+        for run in found.loose_runs
+        if not references_in(run.config)
     ]
     return printable("\n".join([*(each.command for each in found.studies if each.command), *single]))
 
