@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from gradsync.cli.flags import ONE_WORD
+from gradsync.cli.watching.commands import Merge, Watch
 from gradsync.config import RunConfig, Shape
 from gradsync.study import STUDIES, CompareStudy, ProbeStudy, Study, VerifyStudy
 
@@ -354,6 +355,7 @@ class Gradsync:
 
     actions: ClassVar[dict[str, Any]] = {
         "train": Train,
+        "watch": Watch,
         "compare": Compare,
         "finish": Finish,
         "study": Studies,
@@ -363,6 +365,7 @@ class Gradsync:
         "probe": Probe,
         "show": Show,
         "trace": Trace,
+        "merge": Merge,
         "data": Data,
         "cluster": Cluster,
     }

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from gradsync.cli import commands
 from gradsync.cli.arguments import parse
+from gradsync.cli.watching import commands as watching
 from gradsync.errors import InputError, plainly, signal_name
 from gradsync.parent import stops_raised
 from gradsync.text import printable
@@ -29,6 +30,8 @@ MODULES: dict[type, str] = {
     commands.Trace: "command.trace",
     commands.Data: "command.data",
     commands.Cluster: "command.cluster",
+    watching.Watch: "watching.watch",
+    watching.Merge: "watching.merge",
 }
 
 

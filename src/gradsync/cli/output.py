@@ -55,6 +55,6 @@ def reason_with_folder(error: UnreadableRecord) -> dict[str, Any]:
     return {"folder": str(error.folder), "status": status, "reason": error.reason}
 
 
-def print_json(value: Any) -> None:
-    """JSON that every parser reads: NaN and infinity are null."""
-    print(strict_json(value, indent=2))
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """JSON that every parser reads: NaN and infinity are null. ``indent``: None for a single line."""
+    print(strict_json(value, indent))

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from gradsync.record.rows import StepRow
 
-POINT_TO_POINT = ("send", "receive")  # these have no number: the other end records them under another name
+IN_SUBGROUP = "in a subgroup"
+"""A collective of some of the ranks, seen in a script that is not ours; the record does not name these ranks."""
+
+POINT_TO_POINT = ("send", "receive", IN_SUBGROUP)  # these have no number: not every rank records them
 
 TO_ROOT = ("gather", "reduce")
 FROM_ROOT = ("broadcast", "scatter")

@@ -24,18 +24,23 @@ KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 class HostSampler:
     """A context manager: it takes the first sample on entry, the last on exit, and others in between."""
 
-    def __init__(self, log: RankLog, counter: Counter | None, device: torch.device) -> None:
+    def __init__(
+        self, log: RankLog, counter: Counter | None, device: torch.device, *, forget_peaks: bool = True
+    ) -> None:
+        """``forget_peaks``: count peak memory from here on. Not in a script that is not ours."""
         self._log = log
         self._counter = counter
         self._device = device
+        self._forget_peaks = forget_peaks
         self._process = psutil.Process()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_stopped, name="host-sampler", daemon=True)
 
     def __enter__(self) -> HostSampler:
-        if self._device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self._device)
-        forget_peak()
+        if self._forget_peaks:
+            if self._device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(self._device)
+            forget_peak()
         self._write_links()
         self._write()
         self._thread.start()

@@ -91,6 +91,17 @@ class Recorder(Stopwatch):
         calls, self._calls = self._calls, []
         return calls
 
+    def restart(self) -> None:
+        """Begin the step anew: what was called since the last one ended belongs to no step, but keeps its number."""
+        self._first_call += numbered(self.take_calls())
+        self.begin()
+
+    def finish_calls(self) -> None:
+        """What is still in flight in the background, and will be waited for in a later step, ends here."""
+        for call in self._calls:
+            if call.end is None:
+                self.finish(call)
+
     def end(self) -> dict[str, Any]:
         begin = round(self._begin, DIGITS)  # rounded first, so that one step ends where the next begins
         end = round(self._clock.end(), DIGITS)
@@ -118,10 +129,15 @@ class Recorder(Stopwatch):
             ],
             "payload": payload,
         }
-        self._first_call += sum(call.operation not in POINT_TO_POINT for call in calls)
+        self._first_call += numbered(calls)
         self._begin = self._clock.next()
         self._phases = [("other", self._begin)]
         return row
+
+
+def numbered(calls: list[Call]) -> int:
+    """How many of them have a number, which is the same on every rank."""
+    return sum(call.operation not in POINT_TO_POINT for call in calls)
 
 
 class HostClock:

@@ -1,0 +1,1 @@
+"""The commands about scripts that are not ours."""
