@@ -209,7 +209,6 @@ LISTING_SOMETHING_ELSE = {
     "launch/processes.py",  # /proc
     "launch/mpi/leftovers.py",  # /dev/shm and /proc
     "launch/__init__.py",  # the logs of one run
-    "study/making/place.py",  # whether a folder is empty
     "observe/started/folder.py",  # whether a folder is empty, and traces of processes
 }
 

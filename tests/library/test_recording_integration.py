@@ -16,7 +16,7 @@ from gradsync.ledger import cost
 from gradsync.record import Run, rank_records, read_run
 from recorded_loop import BATCH, BATCHES, EPOCHS, FEWER, LATE_SECONDS, READ_SECONDS
 
-SCRIPT = Path(__file__).parent.parent / "support" / "recorded_loop.py"
+SCRIPT = Path(__file__).parent.parent / "support" / "scripts" / "recorded_loop.py"
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(SCRIPT)]
 
 

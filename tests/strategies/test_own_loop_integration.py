@@ -27,7 +27,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """One start for all: every strategy in every way, as both ranks found it."""
     folder = tmp_path_factory.mktemp("found")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORKERS)]
-    command += [str(Path(__file__).parent.parent / "support" / "own_loop.py"), str(folder), *AGREEING]
+    command += [str(Path(__file__).parent.parent / "support" / "scripts" / "own_loop.py"), str(folder), *AGREEING]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     first, second = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(WORKERS))

@@ -162,8 +162,12 @@ class Output:
     log_every: int = 20
     """Steps between two lines of output, if the output is not a terminal."""
 
+    log_to: tuple[str, ...] = ()
+    """Also log the run to tensorboard, mlflow or wandb while it goes on, or to several; or to your own as
+    file.py:Class."""
+
     tensorboard: bool = False
-    """Write event files for TensorBoard into the run folder during training."""
+    """The same as --log-to tensorboard: event files in the run folder."""
 
     save_model: bool = False
     """Keep the trained parameters and buffers as model.pt in the run folder: rank 0's, or with servers those of the
@@ -173,6 +177,11 @@ class Output:
 @dataclass(kw_only=True)
 class Training(Output, Measuring, Compute, Recipe, Task):
     """What is trained, on what, how, and what is measured and written."""
+
+    @property
+    def trackers(self) -> tuple[str, ...]:
+        """Where else the run is logged, each once."""
+        return tuple(dict.fromkeys([*self.log_to, *(["tensorboard"] if self.tensorboard else [])]))
 
     def check_training(self) -> None:
         parse_injection(self.inject)

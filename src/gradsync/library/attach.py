@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -12,10 +13,12 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Comm, TorchComm, mpi
 from gradsync.config import Buffers
+from gradsync.config.values import listed
 from gradsync.errors import InputError
 from gradsync.library import ending, recording
 from gradsync.library.settings import settings_of
 from gradsync.library.sync import Sync, refuse_needy
+from gradsync.live import trackers
 from gradsync.meter.recorder import Recorder, Stopwatch
 from gradsync.rank import world
 from gradsync.strategies import (
@@ -42,6 +45,7 @@ def attach(
     unused: Unused = "refuse",
     record: str | PathLike[str] | None = None,
     report: bool = True,
+    log_to: str | Sequence[str] = (),
     **options: Any,
 ) -> Sync:
     """Join the processes that torchrun or mpiexec started, and return the object to call and to step.
@@ -52,8 +56,8 @@ def attach(
     ``strategy`` is a name, ``path/file.py:Class``, or a subclass of ``gradsync.Strategy``; other keywords are its
     options. ``replicas`` is for data-parallel, which keeps its workers in one process. ``unused``: parameters without
     a gradient in a step are refused, or count as zero. ``record``: a new folder, into which a run is recorded as by
-    ``gradsync train``; ``report``: print its tables at the end. ``sync.detach()`` leaves the bare model, which can
-    then be attached again.
+    ``gradsync train``; ``report``: print its tables at the end; ``log_to``: also log it to tensorboard, mlflow or
+    wandb, or to several. ``sync.detach()`` leaves the bare model, which can then be attached again.
     """
     kind, name = find_strategy(strategy), name_of(strategy)
     if kind.has_servers:
@@ -64,6 +68,7 @@ def attach(
         raise InputError(f"unused is {unused!r}: it must be one of {', '.join(get_args(Unused))}.")
     refuse_needy(optimizer)
     refuse_mistaken(model, optimizer)
+    names = tracker_names(log_to, record)
     here = world.current()
     over_mpi = here.launcher in world.MPI_LAUNCHERS
     if over_mpi and not kind.over_mpi:
@@ -79,7 +84,8 @@ def attach(
     sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer)
     if record is not None:
         settings = settings_of(sync, Path(record), kind, name, over_mpi=over_mpi, replicas=replicas, sync_bn=sync_bn)
-        sync.record(recording.Recording(Path(record), here, agreeing, settings), report)
+        settings.log_to = settings.asked.log_to = names
+        sync.record(recording.Recording(Path(record), here, agreeing, settings), report, names)
     ending.look_after(sync, joined)
     _Attached.count += 1
     agreeing.on_detach(_Attached.one_less)
@@ -104,6 +110,14 @@ def refuse_mistaken(model: nn.Module, optimizer: Optimizer) -> None:
             "the optimizer has none of the model's parameters: it would update something else. HINT: make it with "
             "model.parameters(), of the same object that is attached."
         )
+
+
+def tracker_names(log_to: str | Sequence[str], record: object) -> tuple[str, ...]:
+    names = tuple(listed(log_to) if isinstance(log_to, str) else log_to)
+    if names and record is None:
+        raise InputError(f"log_to={log_to!r} follows the record of the run: add record=, the folder to record into.")
+    trackers.check(names, "log_to")
+    return names
 
 
 class _Attached:

@@ -29,7 +29,7 @@ from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.rank.facts import end_facts, error_facts, fingerprints, place_facts, strategy_facts
 from gradsync.rank.world import World
-from gradsync.record import RankLog, write_settings
+from gradsync.record import RankLog, has_files, write_settings
 from gradsync.strategies import Strategy
 
 VISIBLE_SECONDS = 10  # in which a folder made on one node must be seen on another
@@ -235,7 +235,7 @@ def refusal(folder: Path) -> str:
     """Make the folder; or why it cannot be one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        taken = any(folder.iterdir())
+        taken = has_files(folder)
     except OSError as error:
         return f"cannot record into {folder}: {error.strerror or error}. Choose another folder with record=."
     if taken:

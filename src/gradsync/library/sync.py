@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from inspect import Parameter, signature
 from types import TracebackType
@@ -19,6 +19,7 @@ from gradsync.errors import InputError
 from gradsync.library.recording import Recording, Stopped, read_values
 from gradsync.library.report import finish_recording
 from gradsync.library.uneven import Presence, weigh
+from gradsync.live.trackers.running import Trackers
 from gradsync.strategies import Strategy
 from gradsync.strategies.gradients import unused
 from gradsync.strategies.gradients.untouched import Untouched
@@ -49,6 +50,7 @@ class Sync:
         self._presence: Presence | None = None
         self._recording: Recording | None = None
         self._report = False
+        self._trackers = Trackers()
         self._agreed = False
 
     @property
@@ -147,9 +149,11 @@ class Sync:
     def is_recorded(self) -> bool:
         return self._recording is not None
 
-    def record(self, recording: Recording, report: bool) -> None:
-        """``report``: print its tables at the end, on rank 0."""
+    def record(self, recording: Recording, report: bool, trackers: Sequence[str] = ()) -> None:
+        """``report``: print its tables at the end, on rank 0. ``trackers``: what rank 0 logs it to."""
         self._recording, self._report = recording, report
+        if self.rank == 0:
+            self._trackers.begin(recording.folder, trackers)
 
     def log(self, **values: Any) -> None:
         """Into the row of this step: ``loss``, ``accuracy`` or any metric, of this rank's batch; ``epoch``, from 1.
@@ -171,7 +175,10 @@ class Sync:
         recording.close(error)
         if self.rank == 0:
             signal = str(error) if isinstance(error, Stopped) else None
-            finish_recording(recording.folder, self.size, signal, self._report)
+            try:
+                finish_recording(recording.folder, self.size, signal, self._report)
+            finally:
+                self._trackers.end()
 
     # --- ranks with different numbers of batches ---
 

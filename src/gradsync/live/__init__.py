@@ -1,1 +1,1 @@
-"""A run in progress: its progress display, and event files for TensorBoard."""
+"""A run in progress: its progress display, and the trackers that it is logged to."""

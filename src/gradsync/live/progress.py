@@ -25,7 +25,8 @@ from gradsync.ledger.stamps import Step
 from gradsync.ledger.stragglers import RECENT, sentence, straggler
 from gradsync.ledger.timeline import Timeline
 from gradsync.live.follow import Listener, following
-from gradsync.record import Row, read_run
+from gradsync.live.trackers.running import Trackers
+from gradsync.record import Row, Run, read_run
 from gradsync.record.rows import StartRow, StepRow
 from gradsync.text import size_text
 
@@ -189,7 +190,8 @@ class Bar(Display):
 
 
 class WatchRun:
-    """Call with a run folder while its ranks are running."""
+    """Enter it, then call it with a run folder while its ranks are running. Its trackers are told of the end of a run
+    when the next one begins, or on leaving it: the summary must be written by then."""
 
     def __init__(self, console: Console, log_every: int, begun: int = 0, runs: int = 1) -> None:
         """``runs``: how many a comparison has in all; ``begun``: how many of these are finished already."""
@@ -197,17 +199,21 @@ class WatchRun:
         self._log_every = log_every
         self._begun = begun
         self._runs = runs
+        self._trackers = Trackers()
+
+    def __enter__(self) -> WatchRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._trackers.end()
 
     @contextmanager
     def __call__(self, folder: Path) -> Iterator[None]:
         self._begun += 1
         place = f"run {self._begun} of {self._runs}: " if self._runs > 1 else ""
+        self._trackers.begin(folder, trackers_of(folder))
         with ExitStack() as stack:
             listeners: list[Listener] = []
-            if read_run(folder).config.get("tensorboard"):
-                from gradsync.live.tensorboard import EventFiles
-
-                listeners.append(stack.enter_context(EventFiles(folder)))
             if self._console.is_terminal:
                 progress = bar_on(self._console)
                 listeners.append(Bar(self._console, stack.enter_context(progress), place))
@@ -215,6 +221,11 @@ class WatchRun:
                 listeners.append(Lines(self._console, self._log_every, place))
             with following([folder], listeners):
                 yield
+
+
+def trackers_of(folder: Path) -> tuple[str, ...]:
+    run = read_run(folder)
+    return run.asked.trackers if isinstance(run, Run) else ()
 
 
 class WatchPoints:

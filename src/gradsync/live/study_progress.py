@@ -16,6 +16,8 @@ from gradsync.config.objects import name_of
 from gradsync.config.resolved import available_cores
 from gradsync.config.values import counted
 from gradsync.live.follow import following
+from gradsync.live.progress import trackers_of
+from gradsync.live.trackers.running import Trackers
 from gradsync.record import Row, read_run
 from gradsync.record.rows import StartRow
 
@@ -81,6 +83,7 @@ class WatchStudy:
         self._whole = 0.0
         self._steps = 0
         self._begin = time.monotonic()
+        self._trackers = Trackers()
 
     def __enter__(self) -> WatchStudy:
         self._begin = time.monotonic()
@@ -93,6 +96,7 @@ class WatchStudy:
     ) -> None:
         if self._console.is_terminal:  # it would print an empty line in a pipe
             self._progress.stop()
+        self._trackers.end()
 
     @contextmanager
     def __call__(self, *folders: Path) -> Iterator[None]:
@@ -118,7 +122,10 @@ class WatchStudy:
         self._finish_run()
         self._begun += 1
         self._steps = row["steps"]
-        config = read_run(self._folders.pop(0)).config if self._folders else {}
+        folder = self._folders.pop(0) if self._folders else None
+        if folder:
+            self._trackers.begin(folder, trackers_of(folder))
+        config = read_run(folder).config if folder else {}
         self._whole = work(config) if config else 0.0
         name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}, batch {row['batch_size']:,}"
         name += "".join(

@@ -98,7 +98,7 @@ def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None
     attach(sync, model, optimizer, config)
     ranks_differ = sync.replicas_differ or (config.start == "own" and comm.size > 1)
 
-    if config.tensorboard and here.rank == 0:
+    if "tensorboard" in config.trackers and here.rank == 0:
         example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
         write_graph(model, example, folder)
     test = None

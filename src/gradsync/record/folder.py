@@ -14,6 +14,7 @@ from typing import Any
 from gradsync.config.values import LIMITS
 from gradsync.errors import InputError
 from gradsync.record.writing import write_whole
+from gradsync.text import printable
 
 CONFIG_FILE, RESOLVED_FILE, SUMMARY_FILE = "config.json", "resolved.json", "summary.json"
 OBJECTS_FILE = "objects.pkl"  # what was defined in a Python session; only the ranks of the run read it
@@ -41,6 +42,14 @@ def create_folder(out: Path, name: str) -> Path:
             "Choose another with --out, or make it writable."
         ) from None
     raise InputError(f"{out} holds a thousand runs named {stamp}-{name}: choose another --out.")
+
+
+def has_files(folder: Path) -> bool:
+    """Anything but hidden files, such as the lock of a study that was interrupted before it began."""
+    try:
+        return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
+    except OSError as error:
+        raise InputError(f"cannot read {printable(folder)}: {error.strerror or error}.") from None
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:

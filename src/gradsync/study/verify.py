@@ -87,8 +87,8 @@ class VerifyStudy(Study, Settings):
         refuse_too_many_runs(self.repeat * ways * len(self.workers) * len(self.transport))
         if self.launcher:
             raise InputError("verify chooses the launcher itself: give it the --transport, for instance gloo,mpi.")
-        if self.tensorboard:
-            raise InputError("verify writes no event files: use --tensorboard with train or compare.")
+        if self.trackers:
+            raise InputError("verify logs to no trackers: use --log-to and --tensorboard with train or a study.")
         if self.batch_per_worker:
             raise InputError("verify compares runs with the same global batch: set --batch-size, not per worker.")
         if self.epochs is None and self.steps is None:

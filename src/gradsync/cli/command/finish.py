@@ -9,7 +9,9 @@ from gradsync.cli.commands import Finish, Show
 
 def finish(command: Finish) -> int:
     from gradsync import launch
+    from gradsync.live.trackers.running import tracked
 
     run = launch.finish(command.run, command.anyway)
-    show(Show(runs=(run.folder,), json=command.json))
+    with tracked(run.folder, run.asked.trackers):
+        show(Show(runs=(run.folder,), json=command.json))
     return exit_code(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from gradsync.cli.commands import Probe
 from gradsync.cli.study import carry_out_study
 from gradsync.library.runs.nodes import on_nodes
@@ -21,7 +23,7 @@ def probe(command: Probe) -> int:
         if command.csv and is_own_file(command.csv):
             write_table(points_table([]), command.csv)  # fails now if the file is not writable
 
-    done = carry_out_study(study, command, watch=lambda begun, runs: watch, first=before_anything_starts)
+    done = carry_out_study(study, command, watch=lambda begun, runs: nullcontext(watch), first=before_anything_starts)
     if command.csv:
         write_table(points_table(done.runs), command.csv)
     return done.exit_code()

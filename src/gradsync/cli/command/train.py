@@ -24,13 +24,14 @@ def train(command: Train) -> int:
         return print_start(asked)
     choose(command.columns)
     console = make_console(command.json)
-    (run,) = run_in_turn(check([asked]), WatchRun(console, asked.log_every))
-    if command.json:
-        print_json(summary_with_folder(run))
-    else:
-        show_sections(sections([run], command.columns, pictures=False), console, command.details)
-        console.print(f"\n{run.name}", soft_wrap=True)
-    print_failures([run])
+    with WatchRun(console, asked.log_every) as watch:
+        (run,) = run_in_turn(check([asked]), watch)
+        if command.json:
+            print_json(summary_with_folder(run))
+        else:
+            show_sections(sections([run], command.columns, pictures=False), console, command.details)
+            console.print(f"\n{run.name}", soft_wrap=True)
+        print_failures([run])
     return exit_code(run)
 
 

@@ -44,7 +44,8 @@ def train(*, progress: bool = True, **settings: Any) -> Run:
     """
     with objects.forgotten_afterwards():
         asked = on_nodes(RunConfig(**given.settings_of(RunConfig, settings, "gradsync.train")))
-        (run,) = launch.run_in_turn(check([asked]), Display(progress).of_runs(asked.log_every)(0, 1))
+        with Display(progress).of_runs(asked.log_every)(0, 1) as watch:
+            (run,) = launch.run_in_turn(check([asked]), watch)
     refuse_stopped([run])
     if run.status != "completed":
         traceback = f"\n\n{run.error.traceback.rstrip()}" if run.error and run.error.traceback else ""

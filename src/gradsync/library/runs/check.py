@@ -23,6 +23,7 @@ from gradsync.launch.processes import words_of
 from gradsync.launch.slurm import job
 from gradsync.launch.slurm.script import check_options
 from gradsync.launch.torchrun import agent_options
+from gradsync.live import trackers
 from gradsync.rank import world
 from gradsync.strategies.server.parameter_server import shards
 from gradsync.train.loss import refuse_labels, refuse_outputs, wrong_class
@@ -72,8 +73,7 @@ def check_settings(config: Resolved) -> None:
         raise InputError(
             f"--loader-processes is for your own Datasets: {config.data} is batched in memory and needs none."
         )
-    if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
-        raise InputError("--tensorboard needs the package tensorboard: pip install 'gradsync[tensorboard]'.")
+    trackers.check(config.trackers)
 
 
 def model_and_data(config: Resolved) -> tuple[str, str, str]:

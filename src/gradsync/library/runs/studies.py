@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from gradsync.study.making.base import Asked, Planned, Study
 from gradsync.study.making.carry_out import Kept, carry_out, held, prepare, runs_folder
 from gradsync.study.making.place import choose_folder
 
-WatchMaker = Callable[[int, int], launch.Watch]
+WatchMaker = Callable[[int, int], AbstractContextManager[launch.Watch]]
 
 
 class Checked(NamedTuple):
@@ -72,8 +72,7 @@ def make(
     finished = len(plan) - len(missing)
     if finished:
         console.print(f"{finished} of {counted(len(plan), 'run')} are finished already", soft_wrap=True)
-    display = nullcontext(watch(finished, len(plan))) if watch else WatchStudy(console, missing, len(plan))
-    with display as shown:
+    with watch(finished, len(plan)) if watch else WatchStudy(console, missing, len(plan)) as shown:
         return carry_out(study, plan, kept, shown)
 
 

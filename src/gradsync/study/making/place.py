@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gradsync.config.values import counted
 from gradsync.errors import InputError
-from gradsync.record import UnreadableRecord
+from gradsync.record import UnreadableRecord, has_files
 from gradsync.record.walk import is_study
 from gradsync.study.making.base import Asked, Study
 from gradsync.study.making.carry_out import key, read_study
@@ -47,11 +47,3 @@ def held_by_other(folder: Path, name: str, plan: Sequence[Asked]) -> str:
             f"a different study {name}: {others} of its {counted(len(record['plan']), 'run')} are not asked for now"
         )
     return ""
-
-
-def has_files(folder: Path) -> bool:
-    """Anything but hidden files, such as the lock of a study that was interrupted before it began."""
-    try:
-        return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
-    except OSError as error:
-        raise InputError(f"cannot read {printable(folder)}: {error.strerror or error}.") from None
