@@ -32,6 +32,11 @@ def abbreviated(value: float, gap: str = "") -> str:
     return f"{rounded / 1000**power:g}{gap}{POWERS[power]}"
 
 
+def with_article(noun: str) -> str:
+    """An accuracy, a perplexity."""
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+
+
 def size_text(count: float) -> str:
     """A number of bytes: 16 B, 4 KB, 1.5 MB."""
     return f"{abbreviated(count, ' ').upper()}B"

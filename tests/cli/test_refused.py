@@ -16,7 +16,12 @@ REFUSED = {
     "train --steps 1.5": "--steps is '1.5': it must be a whole number.",
     "train --lr high": "--lr is 'high': it must be a number.",
     "train --batch_size x": "--batch_size is 'x': it must be a whole number.",
-    "train --optimizer sdg": "--optimizer is 'sdg': it must be one of sgd, adam, lars.",
+    "train --schedule cosin": "--schedule is 'cosin': it must be one of constant, cosine, step.",
+    "train --loss mae": "unknown loss 'mae'. Did you mean mse? Known: bce, cross-entropy, mse. Or give your own",
+    "train --metric acuracy": "unknown metric 'acuracy'. Did you mean accuracy?",
+    "train --model-options 3": "--model-options ends with '3': every name needs a value, for instance "
+    "--model-options.width 256.",
+    "train --model-options.width": "--model-options.width needs a value",
     "train --eval=true": "--eval is 'true': it takes no value. Give --eval or --no-eval.",
     "train --modle x": "gradsync train has no flag '--modle'. Did you mean --model",
     "train extra": "gradsync train does not know what to do with 'extra'.",

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradsync.data.batches import Layout
 from gradsync.data.images import Images
 from gradsync.data.loader import Loader, epoch_order, prefetch, share, steps_per_epoch
 
@@ -46,15 +47,15 @@ def test_the_global_batch_of_a_step_is_the_same_for_any_number_of_workers(
     steps = steps_per_epoch(count, batch_size, workers)
     assert steps >= len(one) - 1  # only a tail smaller than the workers may be missing
     for step in range(steps):
-        together = torch.cat([batches[step].inputs for batches in many])
-        assert torch.equal(together, one[step].inputs)
-        assert torch.equal(torch.cat([batches[step].labels for batches in many]), one[step].labels)
-        assert {batches[step].global_count for batches in many} == {len(one[step].labels)}
+        together = torch.cat([batches[step].inputs[0] for batches in many])
+        assert torch.equal(together, one[step].inputs[0])
+        assert torch.equal(torch.cat([batches[step].target for batches in many]), one[step].target)
+        assert {batches[step].global_count for batches in many} == {len(one[step].target)}
 
 
 def test_an_epoch_has_every_sample_once_and_the_next_another_order():
     loader = Loader(numbered(50), batch_size=8, seed=1)
-    first, second = ([label for batch in loader.epoch(e) for label in batch.labels.tolist()] for e in (1, 2))
+    first, second = ([label for batch in loader.epoch(e) for label in batch.target.tolist()] for e in (1, 2))
     assert sorted(first) == sorted(second) == list(range(50))
     assert first != second
     assert first == epoch_order(50, 8, 1, 1).tolist()
@@ -62,7 +63,7 @@ def test_an_epoch_has_every_sample_once_and_the_next_another_order():
 
 def test_without_reshuffling_every_epoch_has_the_same_order():
     loader = Loader(numbered(50), batch_size=8, seed=1, reshuffle=False)
-    first, second = ([label for batch in loader.epoch(e) for label in batch.labels.tolist()] for e in (1, 2))
+    first, second = ([label for batch in loader.epoch(e) for label in batch.target.tolist()] for e in (1, 2))
     assert first == second
 
 
@@ -73,14 +74,14 @@ def test_a_rank_takes_the_same_part_of_the_data_set_in_every_epoch(count: int, s
         loader = Loader(numbered(count), batch_size=share_size * workers, rank=rank, size=workers)
         part = range(count * rank // workers, count * (rank + 1) // workers)
         for epoch in (1, 2):
-            assert {label for batch in loader.epoch(epoch) for label in batch.labels.tolist()} <= set(part)
+            assert {label for batch in loader.epoch(epoch) for label in batch.target.tolist()} <= set(part)
 
 
 @pytest.mark.parametrize(("count", "workers"), [(10_000, 3), (10, 4), (2, 4)])
 def test_testing_takes_every_sample_exactly_once(count: int, workers: int):
     images = Images(torch.zeros(count, 1, 1, 1, dtype=torch.uint8), torch.arange(count), (0.0,), (1.0,), padding=1)
     loaders = [Loader(images, batch_size=256, rank=rank, size=workers) for rank in range(workers)]
-    seen = [label for loader in loaders for batch in loader.test() for label in batch.labels.tolist()]
+    seen = [label for loader in loaders for batch in loader.test() for label in batch.target.tolist()]
     assert seen == list(range(count))
 
 
@@ -94,7 +95,7 @@ def test_own_datasets_are_sharded_alike_with_and_without_loader_processes(proces
     samples = torch.utils.data.TensorDataset(torch.arange(30.0).view(-1, 1), torch.arange(30))
     loader = Loader(samples, batch_size=6, seed=5, rank=1, size=2, processes=processes)
     for epoch in (1, 2):
-        labels = [label for batch in loader.epoch(epoch) for label in batch.labels.tolist()]
+        labels = [label for batch in loader.epoch(epoch) for label in batch.target.tolist()]
         assert labels == epoch_order(30, 6, 5, epoch).view(-1, 6)[:, 3:].flatten().tolist()
 
 
@@ -121,10 +122,10 @@ def test_prefetch_ends_its_thread_when_the_reader_stops_early():
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_batches_come_in_the_layout_the_model_wants(layout: torch.memory_format):
     images = Images(torch.zeros(8, 4, 4, 3, dtype=torch.uint8), torch.arange(8), (0.0,) * 3, (1.0,) * 3)
-    batch = next(Loader(images, batch_size=4, layout=layout).epoch(1))
-    assert batch.inputs.is_contiguous(memory_format=layout)
+    batch = next(Loader(images, batch_size=4, layout=Layout(memory=layout)).epoch(1))
+    assert batch.inputs[0].is_contiguous(memory_format=layout)
 
 
 def test_whole_numbers_of_own_datasets_stay_whole_numbers():
     tokens = torch.utils.data.TensorDataset(torch.arange(12).view(4, 3), torch.zeros(4))
-    assert next(Loader(tokens, batch_size=4).epoch(1)).inputs.dtype == torch.int64
+    assert next(Loader(tokens, batch_size=4).epoch(1)).inputs[0].dtype == torch.int64

@@ -88,7 +88,7 @@ def test_a_loss_that_was_not_a_number_leaves_no_figure():
 def test_shares_of_the_test_set_add_up():
     ranks = [[start(0, 1), evaluation(False, 3, 5)], [start(1, 1), evaluation(False, 4, 5)]]
     summary = summed_up(*ranks)
-    assert summary.test == summaries.Test(loss=2.0, accuracy=0.7, correct=7, count=10)
+    assert summary.test == summaries.Test(loss=2.0, count=10, accuracy=0.7, correct=7, metrics={"accuracy": 0.7})
     assert [rank.test for rank in summary.ranks] == [None, None]
 
 

@@ -13,12 +13,13 @@ PARAMETERS = {
     "alexnet": 61_100_840,
     "mnist-cnn": 690_590,
     "logistic": 7_850,
+    "gpt": 10_770_432,
 }
 
 
 def build(name: str, norm: str = "batch") -> nn.Module:
     shape, classes = models.native_data(name)
-    return models.build(name, shape=shape, classes=classes, norm=norm)
+    return models.build(name, shape=shape, classes=classes, norm=norm, is_tokens=name == "gpt")
 
 
 def layers(model: nn.Module, kind: type[nn.Module]) -> int:
@@ -30,7 +31,10 @@ def test_parameter_count_and_output(name: str):
     model = build(name)
     assert models.count_parameters(model) == PARAMETERS[name]
     shape, classes = models.native_data(name)
-    assert model(torch.zeros(2, *shape)).shape == (2, classes)
+    if name == "gpt":
+        assert model(torch.zeros(2, *shape, dtype=torch.long)).shape == (2, *shape, classes)
+    else:
+        assert model(torch.zeros(2, *shape)).shape == (2, classes)
 
 
 def test_layers_are_those_of_the_seeds():

@@ -9,11 +9,13 @@ import torch
 from torch import nn
 
 from gradsync.config import RunConfig
+from gradsync.data.batches import Layout
 from gradsync.data.images import Images
 from gradsync.data.loader import Loader
 from gradsync.train import checkpoint, optim
 from gradsync.train.evaluate import evaluate
 from gradsync.train.precision import PRECISIONS
+from gradsync.train.task import make_task
 from made_up import resolved
 
 
@@ -50,12 +52,14 @@ def test_evaluation_of_shares_adds_up_to_the_whole():
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).double()
 
     def test(rank: int, size: int) -> dict:
-        loader = Loader(images, batch_size=16, rank=rank, size=size, dtype=torch.float64)
-        return dict(evaluate(model, loader, PRECISIONS["fp64"], torch.device("cpu")))
+        loader = Loader(images, batch_size=16, rank=rank, size=size, layout=Layout(torch.float64))
+        task = make_task(resolved(RunConfig(metric=("accuracy", "perplexity"))), torch.device("cpu"))
+        return dict(evaluate(model, loader, task, PRECISIONS["fp64"], torch.device("cpu")))
 
     whole, parts = test(0, 1), [test(rank, 3) for rank in range(3)]
     assert sum(part["count"] for part in parts) == whole["count"] == 101
-    assert sum(part["correct"] for part in parts) == whole["correct"]
+    assert sum(part["sums"]["accuracy"] for part in parts) == whole["sums"]["accuracy"]
+    assert sum(part["sums"]["perplexity"] for part in parts) == pytest.approx(whole["loss_sum"], rel=1e-12)
     assert sum(part["loss_sum"] for part in parts) == pytest.approx(whole["loss_sum"], rel=1e-12)
 
 

@@ -26,7 +26,7 @@ from tyro.constructors import (
 
 from gradsync.cli.commands import Gradsync, Studies, StudyRuns
 from gradsync.cli.flags import GROUPS, WITH_COMMAS, Flag, flags_of, settings_in_command
-from gradsync.cli.refused import OPTION, explain
+from gradsync.cli.refused import OPTIONS, explain
 from gradsync.config import read_file, read_values, settings_in
 from gradsync.config.run import over
 from gradsync.config.values import flag, listed, parsed, shown
@@ -104,11 +104,11 @@ def read(command: Any, argv: Sequence[str], place: str) -> Form:
     while isinstance(form.values.get("action"), Form):
         form = form.values["action"]
     options = options_in(rest, argv)
-    if options is None or (options and "options" not in {item.name for item in flags_of(form.command)}):
+    if options is None or not {item.name for item in flags_of(form.command)}.issuperset(options):
         told = f"gradsync cannot read {shown(' '.join(rest))} where it stands: give all arguments before the flags"
         refuse(command, argv, place, told)
-    if options:
-        form.values["options"] = form.given.get("options", {}) | options
+    for name, each in options.items():
+        form.values[name] = form.given.get(name, {}) | each
     return form
 
 
@@ -116,21 +116,22 @@ def refuse(command: Any, argv: Sequence[str], place: str, report: str) -> NoRetu
     raise explain(argv, command, place, report) from None
 
 
-def options_in(rest: Sequence[str], argv: Sequence[str]) -> dict[str, str] | None:
+def options_in(rest: Sequence[str], argv: Sequence[str]) -> dict[str, dict[str, str]] | None:
     """``--options.bucket-mb 25`` or ``--options.bucket-mb=25``: tyro does not know these names and leaves them over.
 
-    None if something else was left over too, or the value does not follow the name.
+    By the setting that holds them. None if something else was left over too, or the value does not follow the name.
     """
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     together = set(pairwise(argv))
     remaining = iter(rest)
     for word in remaining:
         name, equals, value = word.partition("=")
         if not equals:
             value = next(remaining, "--")
-        if not name.startswith(OPTION) or not (equals or (word, value) in together) or value.startswith("--"):
+        begin = next((begin for begin in OPTIONS if name.startswith(begin)), None)
+        if begin is None or not (equals or (word, value) in together) or value.startswith("--"):
             return None
-        found[name.removeprefix(OPTION)] = value
+        found.setdefault(OPTIONS[begin], {})[name.removeprefix(begin)] = value
     return found
 
 

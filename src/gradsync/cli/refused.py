@@ -11,7 +11,10 @@ from gradsync.cli.flags import WITH_COMMAS, Flag, flags_of
 from gradsync.config.values import flag, listed, must_be, parsed, shown
 from gradsync.errors import InputError, unknown
 
-OPTION = "--options."
+OPTIONS = {"--options.": "options", "--model-options.": "model_options"}
+"""What a flag for one option begins with -> the setting that holds all of them."""
+
+EXAMPLES = {"options": "bucket-mb 25", "model_options": "width 256"}
 FRAME = re.compile(r"[│╭╮╰╯─]+")
 HELP = re.compile(r"(Argument helptext:|For full helptext).*", re.DOTALL)
 
@@ -43,7 +46,7 @@ def complaints(place: str, flags: Sequence[Flag], words: Sequence[str]) -> Itera
         if not is_flag(word):
             loose.append(word + equals + value)
             continue
-        if word.startswith(OPTION) and "--options" in by_name:
+        if any(word.startswith(begin) and begin.removesuffix(".") in by_name for begin in OPTIONS):
             if not equals and (not remaining or remaining.pop(0).startswith("--")):
                 yield f"{word} needs a value: {word} VALUE."
             continue
@@ -77,7 +80,7 @@ def complaints_about(item: Flag, typed: str, values: Sequence[str]) -> Iterator[
     elif get_origin(item.kind) is dict:
         if len(values) % 2:
             last = shown(values[-1])
-            yield f"{typed} ends with {last}: every name needs a value, for instance {typed}.bucket-mb 25."
+            yield f"{typed} ends with {last}: every name needs a value, for instance {typed}.{EXAMPLES[item.name]}."
     elif not values and not item.takes_several:
         yield f"{typed} needs a value: it must be {must_be(item.kind)}."
     elif get_origin(item.kind) is tuple:

@@ -1,37 +1,40 @@
-"""What the user brings: ``package.module:function``, ``path/file.py:function``, or an object of a Python session."""
+"""The user's own code by reference: ``package.module:function``, ``path/file.py:function`` or an object of a Python
+session; and what it raises.
+
+Here, and nowhere else, a reference becomes what it names.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import torch
 
 from gradsync.config import objects
+from gradsync.config.values import is_reference as is_reference
 from gradsync.errors import InputError, unknown
 
 
-def is_reference(name: str) -> bool:
-    return ":" in name
-
-
-def call(reference: str, what: str) -> Any:
+def call(reference: str, what: str, **arguments: Any) -> Any:
     """Run the user's function. If it raises, the error holds its traceback and none of ours."""
     function = resolve(reference, what)
     try:
-        return function()
+        return function(**arguments)
     except Exception as error:
         raise users_error(f"--{what} {reference} raised an error", error) from error
 
 
-def resolve(reference: str, what: str) -> Callable[[], Any]:
+def resolve(reference: str, what: str) -> Callable[..., Any]:
     if objects.is_object(reference):
         return objects.recall(reference, what)
     place, _, name = reference.rpartition(":")
@@ -43,26 +46,78 @@ def resolve(reference: str, what: str) -> Callable[[], Any]:
     return function
 
 
-def import_file(path: Path, what: str) -> Any:
+def import_file(path: Path, what: str) -> ModuleType:
+    """The file as a module of its own, imported anew if it has changed. It may import its siblings."""
     try:
         is_there = path.is_file()
     except (OSError, ValueError):  # a name too long, or with a null byte in it
         is_there = False
     if not is_there:
         raise InputError(f"--{what} names {path}, and there is no such file (looked from {Path.cwd()}).")
-    spec = importlib.util.spec_from_file_location(f"gradsync_user_{path.stem}", path.resolve())
+    path = path.resolve()
+    place = digest(str(path).encode())  # files of one name in two folders are two modules
+    name = f"gradsync_user_{path.stem}_{place}"
+    content = digest(path.read_bytes())
+    known = sys.modules.get(name)
+    if known and vars(known).get("__content__") == content:
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # so that loader processes can unpickle its classes
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise users_error(f"--{what}: importing {path} raised an error", error) from error
+    sys.modules[name] = module  # so that loader processes can unpickle its classes
+    with siblings_of(path.parent):
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise users_error(f"--{what}: importing {path} raised an error", error) from error
+    vars(module)["__content__"] = content
     return module
 
 
-def import_module(name: str, what: str) -> Any:
+def digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+@contextmanager
+def siblings_of(folder: Path) -> Iterator[None]:
+    """Modules of this folder can be imported, now and when something is unpickled later.
+
+    A module of the same name from the folder of another file of the user's is out of the way meanwhile.
+    """
+    tops = {
+        name for name in sys.modules if "." not in name and has_module(folder, name) and is_from_another(folder, name)
+    }
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in tops}
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    _folders.add(folder)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for name, module in hidden.items():
+            sys.modules.setdefault(name, module)
+
+
+_folders: set[Path] = set()
+"""Those that are on the path because a file of the user's is in them."""
+
+
+def has_module(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.py").is_file() or (folder / name).is_dir()
+
+
+def is_from_another(folder: Path, name: str) -> bool:
+    """Whether an imported module or package lies in the folder of another file of the user's."""
+    file = Path(getattr(sys.modules[name], "__file__", None) or "")
+    place = file.parent.parent if file.name == "__init__.py" else file.parent
+    return place in _folders - {folder}
+
+
+def import_module(name: str, what: str) -> ModuleType:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:

@@ -17,12 +17,18 @@ from gradsync.config.facts import Facts
 from gradsync.config.injection import parse_injection
 from gradsync.config.placement import FASTEST, Launcher
 from gradsync.config.run import RunConfig, Settings, Transport, as_text, check_split
+from gradsync.config.task import metrics_for
 from gradsync.config.values import LIMITS, counted
 from gradsync.errors import InputError
 
 LEARNING_RATE = {"adam": 0.001, "adamw": 0.001, "lars": 1.0}
 USUAL_LEARNING_RATE = 0.01
 WEIGHT_DECAY = {"sgd": 1e-4, "adamw": 0.01, "lars": 1e-4}
+
+NO_FP16 = "--precision fp16 needs a GPU: on a CPU use bf16, which has the range of fp32 and needs no scaled loss."
+
+USUAL_OPTIMIZER = "sgd"
+OPTIMIZER_FOR_MODEL = {"gpt": "adamw"}  # after 24 steps of the synthetic text its loss is LOSS_A, and with sgd LOSS_B
 
 LARGE_BATCH = 1024  # above it, batches that grow with the workers get the remedies of Goyal et al. by default
 MOST_HERE = 1_024  # processes on one machine: each takes some 200 MB before it has computed anything
@@ -43,6 +49,7 @@ class Resolved(Settings):
     launcher: Launcher = field()  # without field() the None of the inherited setting would be its default
     workers_per_node: int = field()
     batch_size: int = field()
+    optimizer: str = field()
     lr: float = field()
     lr_scaling: Literal["none", "linear", "sqrt"] = field()
     weight_decay: float = field()
@@ -159,6 +166,7 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
             f"{strategy} does not run over MPI. Use bucketed, which computes the same, or another transport."
         )
     batch_size = global_batch(asked, workers)
+    optimizer = optimizer_for(asked)
     on_nodes = asked.nodes or asked.hosts or asked.is_emulated or asked.launcher == "slurm"
     if asked.workers_per_node not in (None, workers) and not on_nodes:
         raise InputError(
@@ -179,9 +187,11 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
         "batch_size": batch_size,
         "batch_per_worker": None,
         "epochs": asked.epochs or (None if asked.steps else 1),
-        "lr": LEARNING_RATE.get(asked.optimizer, USUAL_LEARNING_RATE) if asked.lr is None else asked.lr,
+        "metric": metrics_for(asked.metric, asked.loss, asked.model),
+        "optimizer": optimizer,
+        "lr": usual_rate(optimizer) if asked.lr is None else asked.lr,
         "lr_scaling": asked.lr_scaling or ("linear" if grown else "none"),
-        "weight_decay": WEIGHT_DECAY.get(asked.optimizer, 0.0) if asked.weight_decay is None else asked.weight_decay,
+        "weight_decay": WEIGHT_DECAY.get(optimizer, 0.0) if asked.weight_decay is None else asked.weight_decay,
         "threads": asked.threads or threads_for(asked, workers, cores or available_cores()),
     }
     return Resolved(
@@ -192,6 +202,14 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
         asynchronous=facts.asynchronous,
         spare_workers=facts.spare_workers,
     )
+
+
+def optimizer_for(asked: Settings) -> str:
+    return asked.optimizer or OPTIMIZER_FOR_MODEL.get(asked.model, USUAL_OPTIMIZER)
+
+
+def usual_rate(optimizer: str) -> float:
+    return LEARNING_RATE.get(optimizer, USUAL_LEARNING_RATE)
 
 
 def global_batch(asked: RunConfig, workers: int) -> int:
@@ -263,6 +281,8 @@ def refuse_contradictions(config: Resolved) -> None:
         raise InputError(
             f"{config.strategy} has no messages between replicas: --sync-bn needs a process for every worker."
         )
+    if config.precision == "fp16" and config.device == "cpu":
+        raise InputError(NO_FP16)
     if config.has_servers:
         refuse_what_servers_cannot(config)
     elif config.servers:
@@ -290,6 +310,13 @@ def refuse_injection(config: Resolved) -> None:
 
 
 def refuse_what_servers_cannot(config: Resolved) -> None:
+    if config.precision == "fp16":
+        raise InputError(f"{config.strategy}: servers update without a scaled loss, which fp16 needs. Use bf16.")
+    if config.clip_norm is not None and config.servers > 1:
+        raise InputError(
+            f"--clip-norm is for the norm of all gradients, of which each of {config.servers} servers has a part. "
+            "Use --servers 1."
+        )
     if config.transport == "nccl":
         raise InputError(f"{config.strategy} uses unsynchronized sends, which NCCL cannot carry: use gloo.")
     if config.server_placement == "shared" and config.servers > config.workers:

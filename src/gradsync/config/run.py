@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from gradsync.config.placement import Placement
 from gradsync.config.training import ALTERNATIVES, Training
-from gradsync.config.values import check_values, shown
+from gradsync.config.values import check_values, flag, shown
 from gradsync.errors import InputError, unknown
 
 if sys.version_info >= (3, 11):
@@ -33,6 +33,7 @@ class Settings(Placement, Training):  # --help lists the flags of the last base 
 
     def __post_init__(self) -> None:
         check_values(self)
+        self.model_options = as_text(self.model_options, "model_options")
         self.check_training()
         self.check_placement()
 
@@ -82,11 +83,11 @@ def check_split(batch_size: int, workers: int) -> None:
         )
 
 
-def as_text(options: dict[str, Any]) -> dict[str, str]:
-    """Options travel as text; the strategy knows their types."""
+def as_text(options: dict[str, Any], setting: str = "options") -> dict[str, str]:
+    """Options travel as text; the strategy, or the model, knows their types."""
     for name, value in options.items():
         if not isinstance(value, (str, int, float)) or (isinstance(value, int) and abs(value) > LARGEST_OPTION):
-            raise InputError(f"--options.{name} is {shown(value)}: it must be text, true, false, or a number.")
+            raise InputError(f"{flag(setting)}.{name} is {shown(value)}: it must be text, true, false, or a number.")
     return {name.replace("_", "-"): str(value) for name, value in options.items()}
 
 
@@ -136,9 +137,10 @@ def over(settings: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     for one, other in (*ALTERNATIVES, *(pair[::-1] for pair in ALTERNATIVES)):
         if one in flags:
             settings.pop(other, None)
-    options = settings.get("options")
-    if isinstance(options, dict) and "options" in flags:
-        flags = {**flags, "options": options | flags["options"]}
+    for name in ("options", "model_options"):
+        options = settings.get(name)
+        if isinstance(options, dict) and name in flags:
+            flags = {**flags, name: options | flags[name]}
     return settings | flags
 
 

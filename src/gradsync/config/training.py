@@ -5,10 +5,11 @@ Where the processes run is set in placement; how many there are, and how they sy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gradsync.config.injection import parse_injection
+from gradsync.config.task import CROSS_ENTROPY, check_task
 from gradsync.config.values import flag, shown
 from gradsync.config.window import DEFAULT_WINDOW, parse_window
 from gradsync.errors import InputError
@@ -24,13 +25,19 @@ class Task:
     """The model and the data it is trained on."""
 
     model: str = "vgg11"
-    """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
+    """vgg11, resnet18, alexnet, mnist-cnn, logistic, gpt, or your own as package.module:function or
+    file.py:function."""
+
+    model_options: dict[str, str] = field(default_factory=dict)
+    """Options of the model, one flag each: --model-options.width 256 (gpt: width, depth, heads, context, dropout);
+    those of your own are the arguments of its function."""
 
     norm: Literal["batch", "none"] = "batch"
     """Normalization layers of the built-in models; none takes BatchNorm out."""
 
     data: str = "synthetic"
-    """synthetic, cifar10, mnist, or your own as package.module:function (returns train and test Datasets)."""
+    """synthetic, cifar10, mnist, text:FILE (the bytes of a file, for gpt), or your own as package.module:function
+    (returns train and test Datasets)."""
 
     train_samples: int | None = None
     """Train on the first N samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
@@ -40,6 +47,14 @@ class Task:
 
     augment: bool = True
     """Random crops and flips in training, where the data set defines them (cifar10)."""
+
+    loss: str = "cross-entropy"
+    """cross-entropy, mse, bce (binary cross-entropy of logits), or your own as file.py:function, which takes
+    (outputs, target) and returns the mean over the samples."""
+
+    metric: tuple[str, ...] = ()
+    """accuracy, perplexity, rmse, or your own as file.py:function, which takes (outputs, target) and returns a
+    number; none for none. Default: accuracy for cross-entropy and bce, rmse for mse, perplexity for gpt."""
 
     seed: int = 0
     """Seed of the initial parameters, the shuffles and the augmentation."""
@@ -64,9 +79,10 @@ class Recipe:
     accumulate: int = 1
     """Gradient accumulation: compute each worker's share of the batch in N pieces, to save memory."""
 
-    optimizer: str = "sgd"
+    optimizer: str | None = None
     """Update rule: sgd, adam, adamw, lars (sgd with a learning rate per layer, scaled to the norm of its parameters),
-    or your own as file.py:function, which takes (parameters, lr)."""
+    or your own as file.py:function, which takes (parameters, lr). Default: sgd; adamw for gpt, with which sgd learns
+    little."""
 
     lr: float | None = None
     """Learning rate. Default: 0.001 for adam and adamw, 1 for lars, else 0.01."""
@@ -86,7 +102,10 @@ class Recipe:
     """Epochs after which --schedule step divides the learning rate by ten."""
 
     label_smoothing: float = 0.0
-    """Share of each label that is spread over all classes in training, for instance 0.1."""
+    """Share of each label that is spread over all classes in training, for instance 0.1, with cross-entropy."""
+
+    clip_norm: float | None = None
+    """Before each update, scale the agreed gradients down to this norm over all parameters, if theirs is larger."""
 
     momentum: float = 0.9
     """Momentum of sgd and lars."""
@@ -121,8 +140,11 @@ class Compute:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device of the workers; auto takes a GPU where there is one."""
 
-    precision: Literal["fp64", "fp32", "bf16"] = "fp32"
-    """Floating-point format; bf16 is autocast over float32 parameters."""
+    precision: Literal["fp64", "fp32", "bf16", "fp16"] = "fp32"
+    """Floating-point format; bf16 and fp16 are autocast over float32 parameters; fp16, on GPUs, scales the loss."""
+
+    compile: bool = False
+    """Compile the model with torch.compile."""
 
     threads: int | None = None
     """Compute threads per worker. Default: cores ÷ workers, at least 1."""
@@ -139,7 +161,7 @@ class Measuring:
     """Test after every epoch and at the end."""
 
     train_accuracy: bool = False
-    """Also record the training accuracy of each batch."""
+    """Also record the accuracy, or the other metrics, of each training batch."""
 
     measure: bool = True
     """Time phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
@@ -189,6 +211,11 @@ class Training(Output, Measuring, Compute, Recipe, Task):
         if not 0 <= self.label_smoothing < 1:
             given = shown(self.label_smoothing)
             raise InputError(f"--label-smoothing is {given}: it must be 0 or more, and less than 1.")
+        if self.label_smoothing and self.loss != CROSS_ENTROPY:
+            raise InputError(f"--label-smoothing is for --loss cross-entropy, and the loss is {self.loss}.")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise InputError(f"--clip-norm is {shown(self.clip_norm)}: it must be more than 0.")
+        check_task(self.loss, self.metric)
         for one, other in ALTERNATIVES:
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise InputError(f"you set both {flag(one)} and {flag(other)}: give one of them.")

@@ -35,6 +35,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31 - 1),  # rank and repeat are added to it, and numpy takes 32 bits
     "lr": (0, 1e38),  # what a float32 holds
     "momentum": (0, 1),
+    "clip_norm": (0, 1e8),
     "weight_decay": (0, 1e6),
     "warmup_epochs": (0, 1e6),
     "decay_epochs": (0, 1e6),
@@ -46,6 +47,11 @@ MOST_VALUES = 1_000  # in one list
 LONGEST_TEXT = 100_000
 SHOWN_CHARACTERS = 60
 NO_TEXT = {"Cc": "a control character", "Cs": "a lone surrogate", "Zl": "a line break", "Zp": "a line break"}
+
+
+def is_reference(name: str) -> bool:
+    """Whether it names the user's own code: package.module:function or path/file.py:function."""
+    return ":" in name
 
 
 def flag(name: str) -> str:

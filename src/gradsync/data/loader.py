@@ -12,7 +12,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -20,8 +19,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from gradsync.data import Dataset
+from gradsync.data.batches import Batch, Collate, Layout, arranged, collated
 from gradsync.data.images import Augmentation, Images
 from gradsync.data.seeding import generator
+from gradsync.data.text import Text
 
 Item = TypeVar("Item")
 
@@ -56,30 +57,19 @@ def part_of_step(indices: Tensor, start: int, stop: int, count: int, rank: int, 
     return slice(start + first, start + last)
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One rank's part of a step."""
-
-    inputs: Tensor
-    labels: Tensor
-    global_count: int
-    """Samples of this step over all ranks."""
-
-
 class Loader:
     """One rank's batches of one data set."""
 
     def __init__(
         self,
-        samples: Images | Dataset,
+        samples: Images | Text | Dataset,
         *,
         batch_size: int,
         seed: int = 0,
         rank: int = 0,
         size: int = 1,
         augment: bool = True,
-        dtype: torch.dtype = torch.float32,
-        layout: torch.memory_format = torch.contiguous_format,
+        layout: Layout = Layout(),  # noqa: B008 # it is frozen
         pin: bool = False,
         processes: int = 0,
         reshuffle: bool = True,
@@ -90,11 +80,10 @@ class Loader:
         self._rank, self._size = rank, size
         self._augment = augment
         self._reshuffle = reshuffle
-        self._dtype = dtype
         self._layout = layout
         self._pin = pin
         self._own = None
-        if not isinstance(samples, Images):
+        if not isinstance(samples, (Images, Text)):
             self._own = OwnLoader(samples, processes, generator(seed, "loader", rank))
         # A user's Dataset may draw from the global random generators, which a thread would share with the training.
         self._ahead = iter if self._own and not processes else prefetch
@@ -115,9 +104,7 @@ class Loader:
         draws = None
         if self._augment and isinstance(self._samples, Images) and self._samples.padding:
             draws = Augmentation.draw(count, self._samples.padding, generator(self._seed, "augment", epoch))
-        batches = self._batches(order, parts, draws)
-        sizes = [stop - start for start, stop in bounds]
-        return self._ahead(Batch(x, y, n) for (x, y), n in zip(batches, sizes, strict=True))
+        return self._ahead(self._batches(order, parts, [stop - start for start, stop in bounds], draws))
 
     def test(self) -> Iterator[Batch]:
         """This rank's part of the whole set, not shuffled; the ranks together test every sample exactly once."""
@@ -125,33 +112,23 @@ class Loader:
         mine = share(0, count, self._rank, self._size)
         starts = range(mine.start, mine.stop, self._batch_size)
         parts = [slice(start, min(start + self._batch_size, mine.stop)) for start in starts]
-        batches = self._batches(torch.arange(count), parts, None)
-        return self._ahead(Batch(x, y, count) for x, y in batches)
+        return self._ahead(self._batches(torch.arange(count), parts, [count] * len(parts), None))
 
     def _batches(
-        self, order: Tensor, parts: list[slice], draws: Augmentation | None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+        self, order: Tensor, parts: list[slice], counts: list[int], draws: Augmentation | None
+    ) -> Iterator[Batch]:
+        """``counts``: of each step, over all ranks."""
         if self._own is not None:
             made: Iterable[Any] = self._own.batches([order[part].tolist() for part in parts])
-        else:
+        elif isinstance(self._samples, Images):
             images = self._samples
-            assert isinstance(images, Images)
-            made = (images.batch(order[part], draws and draws[part], self._dtype) for part in parts)
-        for inputs, labels in made:
-            inputs, labels = self._prepare(inputs), as_classes(torch.as_tensor(labels))
-            yield (inputs.pin_memory(), labels.pin_memory()) if self._pin else (inputs, labels)
-
-    def _prepare(self, inputs: Tensor) -> Tensor:
-        """Inputs in the model's number format and memory layout; non-floating-point inputs are left unchanged."""
-        if inputs.is_floating_point():
-            inputs = inputs.to(self._dtype)
-        return inputs.contiguous(memory_format=self._layout) if inputs.dim() == 4 else inputs
-
-
-def as_classes(labels: Tensor) -> Tensor:
-    """Integer labels of any width as int64, which torch's losses take; other labels are left unchanged."""
-    is_whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
-    return labels.long() if is_whole else labels
+            made = (images.batch(order[part], draws and draws[part], self._layout.dtype) for part in parts)
+        else:
+            assert isinstance(self._samples, Text)
+            made = map(self._samples.batch, (order[part] for part in parts))
+        for found, part, count in zip(made, parts, counts, strict=True):
+            batch = arranged(found, part.stop - part.start, count, self._layout)
+            yield batch.map(Tensor.pin_memory) if self._pin else batch
 
 
 class OwnLoader:
@@ -163,6 +140,7 @@ class OwnLoader:
             samples,  # type: ignore[arg-type]
             batch_sampler=self,
             num_workers=processes,
+            collate_fn=Collate(samples),
             generator=random,
             persistent_workers=processes > 0,
         )
@@ -175,7 +153,7 @@ class OwnLoader:
 
     def batches(self, indices: list[list[int]]) -> Iterable[Any]:
         self._indices = indices
-        return self._loader
+        return map(collated, self._loader)
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradsync.config import Settings
+from gradsync.config.task import metric_name, metrics_for
 from gradsync.errors import unknown
 from gradsync.exhibit.form import Axis, Column
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import FIGURES
 from gradsync.figures.catalogue.of_speed_up import Relative
 from gradsync.figures.figure import UNITS, Figure
+from gradsync.figures.metrics import IN_TRAINING, metric_figure
 from gradsync.figures.value import Value, mean_of, scaled
 from gradsync.record import RunSummary
 
-DEFAULT = ("workers", "step", "speed-up", "efficiency", "samples", "epoch", "train-loss", "test-loss", "accuracy")
+DEFAULT = ("workers", "step", "speed-up", "efficiency", "samples", "epoch", "train-loss", "test-loss")
+"""Followed by the metrics of the runs."""
 
 
 def column(figure: Figure) -> Column:
@@ -84,8 +88,15 @@ COLUMNS: dict[str, Choice] = {
 }
 
 
-def choose(names: Sequence[str]) -> dict[str, Choice]:
+def metric_names(asked: Settings) -> list[str]:
+    return [metric_name(each) for each in metrics_for(asked.metric, asked.loss, asked.model)]
+
+
+def choose(names: Sequence[str], metrics: Sequence[str] = ()) -> dict[str, Choice]:
+    """``metrics``: the names of those the runs have, among them the user's own."""
+    own = {name: of_figure(metric_figure(name)) for metric in metrics for name in (metric, IN_TRAINING + metric)}
+    known = own | COLUMNS
     for name in names:
-        if name not in COLUMNS:
-            raise unknown("column", name, COLUMNS)
-    return {name: COLUMNS[name] for name in names or DEFAULT}
+        if name not in known:
+            raise unknown("column", name, known)
+    return {name: known[name] for name in names or DEFAULT}

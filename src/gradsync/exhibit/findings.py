@@ -9,15 +9,16 @@ from gradsync.exhibit.remarks import doubts
 from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case
-from gradsync.figures.catalogue.of_learning import ACCURACY
 from gradsync.figures.catalogue.of_speed_up import EFFICIENCY, SPEED_UP, SpeedUp, speed_up
 from gradsync.figures.catalogue.of_time import HIDDEN_SHARE, PART_SHARE, SAMPLES, STEP
 from gradsync.figures.catalogue.of_traffic import SENT
 from gradsync.figures.figure import Figure
+from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
 from gradsync.figures.value import mean_of
 from gradsync.ledger.stragglers import sentence
 from gradsync.ledger.summary import figures_of
 from gradsync.record.summaries import StragglerFound
+from gradsync.text import with_article
 
 WORTH_A_WORD = 0.03  # of a step
 UNEVEN = 1.5  # one rank's bytes over the others'
@@ -146,17 +147,25 @@ def uneven(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def reached(subjects: Sequence[Subject]) -> Iterator[str]:
-    tested = [(value, item) for item in subjects if (value := mean_of(item.case.so_far(ACCURACY))) is not None]
+    for metric in metrics_of(item.figures for item in subjects):
+        yield from reached_in(subjects, metric_figure(metric))
+
+
+def reached_in(subjects: Sequence[Subject], metric: Figure) -> Iterator[str]:
+    tested = [(value, item) for item in subjects if (value := mean_of(item.case.so_far(metric))) is not None]
     if not tested:
         return
-    (worst, last), (best, first) = min(tested, key=by_value), max(tested, key=by_value)
+    (lowest, lower), (highest, higher) = min(tested, key=by_value), max(tested, key=by_value)
+    low, high = metric.text(lowest), metric.text(highest)
+    where = "in training" if metric.name.startswith(IN_TRAINING) else "on the test set"
+    best = high if metric.form.endswith("%") else f"{with_article(metric.title)} of {high}"
     if len(tested) == 1:
-        yield f"{first.name} reaches {ACCURACY.text(best)} on the test set."
-    elif best == worst:
-        yield f"All {len(tested)} reach {ACCURACY.text(best)} on the test set."
+        yield f"{higher.name} reaches {best} {where}."
+    elif low == high:
+        yield f"All {len(tested)} reach {best} {where}."
     else:
-        low, high = f"{ACCURACY.text(worst)} ({last.name})", f"{ACCURACY.text(best)} ({first.name})"
-        yield f"Test accuracy lies between {low} and {high}."
+        title = metric.title if metric.name.startswith(IN_TRAINING) else f"test {metric.title}"
+        yield f"{title.capitalize()} lies between {low} ({lower.name}) and {high} ({higher.name})."
 
 
 def by_value(pair: tuple[float, Subject]) -> float:

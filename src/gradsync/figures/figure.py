@@ -94,6 +94,9 @@ class Figure:
     obvious: bool = False
     """Whether the title says it all, so that a table of runs needs no note on it."""
 
+    better: Literal["higher", "lower"] | None = None
+    """Of a metric: which of two values is better; None: not known."""
+
     noise: float = 0.03
     """Two values whose relative difference is smaller count as the same."""
 

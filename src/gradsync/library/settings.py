@@ -41,6 +41,7 @@ def settings_of(
         threads=torch.get_num_threads(),
         buffers=sync.strategy.buffers,
         sync_bn=sync_bn,
+        metric=("none",),
         eval=False,
         out=str(folder.parent),
     )

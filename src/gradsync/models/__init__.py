@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from gradsync.config.plugin import call, is_reference
+from gradsync.config.plugin import call, is_reference, resolve
 from gradsync.errors import InputError, unknown
 from gradsync.models.alexnet import alexnet
 from gradsync.models.convnet import mnist_cnn
+from gradsync.models.gpt import gpt
 from gradsync.models.logistic import logistic
+from gradsync.models.options import defaults_of, parse_options, types_of
 from gradsync.models.resnet import resnet18
 from gradsync.models.vgg import vgg11
 
 InputShape = tuple[int, ...]
+VOCABULARY = 256  # of bytes as tokens
 
 
 @dataclass(frozen=True)
 class Model:
     """How a built-in model is built, and the data it was made for."""
 
-    build: Callable[[InputShape, int, str], nn.Module]
-    """(shape, classes, norm) -> module"""
+    build: Callable[..., nn.Module]
+    """(shape, classes, norm, **options) -> module"""
 
     shape: InputShape
     classes: int = 10
     any_shape: bool = False
+    takes_tokens: bool = False
+    """Whether a sample is a sequence of whole numbers, and its shape a window of at most ``context``."""
 
-    channels_last: tuple[str, ...] = ("fp64", "fp32", "bf16")
+    sizes: Callable[..., nn.Module] | None = None
+    """The function whose keyword arguments are its options."""
+
+    channels_last: tuple[str, ...] = ("fp64", "fp32", "bf16", "fp16")
     """Precisions in which channels-last is the faster layout (benchmarks/memory_format.py)."""
 
 
@@ -43,9 +52,16 @@ def convolutional(build: Callable[[int, int, str], nn.Module]) -> Callable[[Inpu
 MODELS: dict[str, Model] = {
     "vgg11": Model(convolutional(vgg11), (3, 32, 32)),
     "resnet18": Model(convolutional(resnet18), (3, 32, 32)),
-    "alexnet": Model(convolutional(alexnet), (3, 224, 224), classes=1000, channels_last=("bf16",)),
+    "alexnet": Model(convolutional(alexnet), (3, 224, 224), classes=1000, channels_last=("bf16", "fp16")),
     "mnist-cnn": Model(convolutional(mnist_cnn), (1, 28, 28)),
     "logistic": Model(lambda shape, classes, norm: logistic(shape, classes), (1, 28, 28), any_shape=True),
+    "gpt": Model(
+        lambda shape, classes, norm, **options: gpt(classes, **options),
+        (defaults_of(gpt)["context"],),
+        classes=VOCABULARY,
+        takes_tokens=True,
+        sizes=gpt,
+    ),
 }
 
 # What synthetic data looks like for a model we know nothing about.
@@ -58,28 +74,58 @@ def find_model(name: str) -> Model:
     return MODELS[name]
 
 
-def native_data(name: str) -> tuple[InputShape, int]:
-    """Shape and number of classes of the data a model was made for."""
+def option_types(name: str) -> dict[str, Any]:
+    """The options of a model, with their types; those of the user's own are the arguments of its function."""
     if is_reference(name):
-        return OWN_MODEL_DATA
-    return find_model(name).shape, find_model(name).classes
+        return types_of(resolve(name, "model"))
+    sizes = find_model(name).sizes
+    if sizes is None:
+        return {}
+    _vocabulary, *options = types_of(sizes).items()
+    return dict(options)
 
 
-def build(name: str, *, shape: InputShape, classes: int, norm: str = "batch") -> nn.Module:
+def native_data(name: str, options: Mapping[str, str] | None = None) -> tuple[InputShape, int]:
+    """Shape and classes of the data a model was made for; for one with the option context, windows of text."""
+    given = parse_options(name, options or {}, option_types(name))
+    if is_reference(name):
+        context = given.get("context", defaults_of(resolve(name, "model")).get("context"))
+        return ((context,), VOCABULARY) if isinstance(context, int) else OWN_MODEL_DATA
+    model = find_model(name)
+    return (given.get("context", model.shape[0]),) if model.takes_tokens else model.shape, model.classes
+
+
+def build(
+    name: str,
+    *,
+    shape: InputShape | None,
+    classes: int,
+    norm: str = "batch",
+    options: Mapping[str, str] | None = None,
+    is_tokens: bool = False,
+) -> nn.Module:
+    """``shape`` of a sample, None if it is no tensor; ``is_tokens``: it is a sequence of whole numbers."""
+    given = parse_options(name, options or {}, option_types(name))
     if is_reference(name):
         if norm != "batch":
             raise InputError(f"--norm {norm} is for the built-in models: build {name} without BatchNorm yourself.")
-        module = call(name, "model")
+        module = call(name, "model", **given)
         if not isinstance(module, nn.Module):
             raise InputError(f"--model {name} returned {type(module).__name__}: it must return a torch.nn.Module.")
         return module
     model = find_model(name)
-    if shape != model.shape and not model.any_shape:
+    if shape is None or is_tokens != model.takes_tokens:
+        raise InputError(
+            f"{name} takes {'sequences of tokens' if model.takes_tokens else 'images'}, the data has "
+            f"{'other inputs' if shape is None else 'sequences of tokens' if is_tokens else by(shape)}. Use --data "
+            "synthetic, or a model for this data, such as your own: --model file.py:function."
+        )
+    if shape != model.shape and not model.any_shape and not model.takes_tokens:
         raise InputError(
             f"{name} takes {by(model.shape)} images, the data has {by(shape)}. "
             f"Use --data synthetic, data of that size, or a model for these images: {', '.join(fitting(shape))}."
         )
-    return model.build(shape, classes, norm)
+    return model.build(shape, classes, norm, **given)
 
 
 def memory_format(name: str, module: nn.Module, precision: str) -> torch.memory_format:
@@ -91,7 +137,9 @@ def memory_format(name: str, module: nn.Module, precision: str) -> torch.memory_
 
 
 def fitting(shape: InputShape) -> list[str]:
-    return [name for name, model in MODELS.items() if model.any_shape or model.shape == shape]
+    return [
+        name for name, model in MODELS.items() if model.any_shape or (model.shape == shape and not model.takes_tokens)
+    ]
 
 
 def by(shape: InputShape) -> str:

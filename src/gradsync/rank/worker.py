@@ -24,6 +24,8 @@ from gradsync.comm import mpi
 from gradsync.comm.clock import measure_offset, round_trip
 from gradsync.config import Resolved, parse_injection
 from gradsync.config.objects import name_of
+from gradsync.config.resolved import NO_FP16
+from gradsync.data.batches import Layout
 from gradsync.data.loader import Loader
 from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
@@ -37,6 +39,7 @@ from gradsync.strategies import ServerStrategy, Strategy
 from gradsync.train import checkpoint, optim
 from gradsync.train.graph import write_graph
 from gradsync.train.precision import PRECISIONS
+from gradsync.train.task import make_task
 from gradsync.train.trainer import LossNotFinite, Plan, train
 
 TEST_BATCH = 256
@@ -67,15 +70,23 @@ def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None
     if device.type == "cuda":
         torch.cuda.set_device(device)  # time stamps are taken in the stream of the current device
     precision = PRECISIONS[config.precision]
+    if precision.scaled and device.type == "cpu":
+        raise InputError(NO_FP16)
 
     begin = time.monotonic()
     samples = load_data(config, here)
     read_seconds = time.monotonic() - begin
     model, layout = build_model(config, samples, here.rank)
     model.to(device, precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
+    if config.compile:
+        model.compile()
+    task = make_task(config, device)
 
     load = partial(
-        Loader, dtype=precision.storage, layout=layout, pin=device.type == "cuda", processes=config.loader_processes
+        Loader,
+        layout=Layout(precision.storage, layout),
+        pin=device.type == "cuda",
+        processes=config.loader_processes,
     )
     loader = load(
         samples.train,
@@ -99,8 +110,7 @@ def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None
     ranks_differ = sync.replicas_differ or (config.start == "own" and comm.size > 1)
 
     if "tensorboard" in config.trackers and here.rank == 0:
-        example = torch.zeros(1, *samples.shape, dtype=precision.storage, device=device)
-        write_graph(model, example, folder)
+        write_graph(model, samples.example.map(Layout(precision.storage).input).to(device), folder)
     test = None
     if config.eval:
         # Ranks that hold different models each test on everything; equal ones share the work.
@@ -121,19 +131,20 @@ def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None
         network_source=counter.source if counter else None,
         steps=steps,
         steps_per_epoch=loader.steps_per_epoch,
+        positions=samples.positions,
     )
     if clock:
         log.write("clock", **asdict(clock))
     plan = Plan(
         steps=steps,
+        task=task,
         precision=precision,
         device=device,
         rank=here.rank,
         size=config.trainers,
         keep_going=config.keep_going,
         accumulate=config.accumulate,
-        label_smoothing=config.label_smoothing,
-        count_correct=config.train_accuracy,
+        with_metrics=config.train_accuracy and bool(task.metrics),
         injection=parse_injection(config.inject),
         ranks_differ=ranks_differ,
     )
@@ -196,7 +207,7 @@ def load_data(config: Resolved, here: world.World) -> data.DataSet:
     """This rank's part of the training set; a rank that only serves reads none. The command checked the hashes."""
     own = data.Wanted(config.train_samples, min(here.rank, config.trainers), config.trainers)
     parts = data.Parts(own, data.Wanted(config.test_samples))
-    native = models.native_data(config.model)
+    native = models.native_data(config.model, config.model_options)
     read = mpi.read_rows if config.transport == "mpi" else map_rows
     return data.load(config.data, native=native, seed=config.seed, parts=parts, verify=False, read=read)
 
@@ -204,7 +215,14 @@ def load_data(config: Resolved, here: world.World) -> data.DataSet:
 def build_model(config: Resolved, samples: data.DataSet, rank: int) -> tuple[nn.Module, torch.memory_format]:
     """The model, with the same random parameters on every rank unless --start is own, and its memory layout."""
     torch.manual_seed(config.seed + (rank if config.start == "own" else 0))
-    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
+    model = models.build(
+        config.model,
+        shape=samples.shape,
+        classes=samples.classes,
+        norm=config.norm,
+        options=config.model_options,
+        is_tokens=samples.is_tokens,
+    )
     for seed in (torch.manual_seed, random.seed, numpy.random.seed):
         seed(config.seed + rank)  # dropout, and the random numbers of a user's Dataset, differ between ranks
     return model, models.memory_format(config.model, model, config.precision)

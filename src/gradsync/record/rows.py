@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, cast, get_args
 
+from gradsync.config.task import ACCURACY
 from gradsync.config.values import shown
 from gradsync.record.damage import DamagedRecord, parse
 from gradsync.record.folder import MOST_RANKS, is_probe
@@ -68,6 +69,7 @@ class _StartAdded(TypedDict, total=False):
     steps_per_epoch: Number
     ranks: Ranks
     read_seconds: Seconds
+    positions: Number | None
     buffers: str
     wire_bytes: tuple[Bytes, Bytes] | None
 
@@ -121,7 +123,7 @@ class HostRow(_HostAdded):
 class _StepAdded(TypedDict, total=False):
     loss: Loss | None
     samples: Count
-    metrics: dict[str, float | None]
+    metrics: dict[str, Loss | None]
     correct: Count
     update: Count
     begin: Time
@@ -140,6 +142,8 @@ class StepRow(_StepAdded):
 
 class _TestAdded(TypedDict, total=False):
     update: Count
+    sums: dict[str, Loss | None]
+    correct: Count
 
 
 class TestRow(_TestAdded):
@@ -147,7 +151,6 @@ class TestRow(_TestAdded):
     step: Count
     epoch: Count
     loss_sum: Loss | None
-    correct: Count
     count: Count
     whole: bool
 
@@ -255,8 +258,8 @@ def decode(line: bytes, shapes: Shapes, stamps_until: int | None = None) -> Row:
     checker(shapes[kind])(row)
     if kind == "step":
         check_step(row)
-    elif kind == "test" and row["correct"] > row["count"]:
-        raise Wrong(f"correct is {row['correct']} of {row['count']}")
+    elif kind == "test":
+        check_test(row)
     return cast(Row, row)
 
 
@@ -268,7 +271,10 @@ def thinned(row: dict[str, Any], stamps_until: int) -> dict[str, Any]:
 
 
 def check_step(row: dict[str, Any]) -> None:
-    """A step that was measured must have every field of a measurement."""
+    """A step that was measured must have every field of a measurement, and one of no samples learns nothing."""
+    learnt = [name for name in ("loss", "metrics", "correct") if name in row]
+    if learnt and row.get("samples") == 0:
+        raise Wrong(f"it has no samples, but {learnt[0]}")
     if row.get("correct", 0) > row.get("samples", row.get("correct", 0)):
         raise Wrong(f"correct is {row['correct']} of {row['samples']}")
     for names in (MEASURED, STAMPS):
@@ -277,6 +283,14 @@ def check_step(row: dict[str, Any]) -> None:
             raise Wrong(f"{names[present.index(False)]} is missing")
     if "phases" in row and "begin" not in row:
         raise Wrong("begin is missing")
+
+
+def check_test(row: dict[str, Any]) -> None:
+    if row.get("correct", 0) > row["count"]:
+        raise Wrong(f"correct is {row['correct']} of {row['count']}")
+    right = row.get("sums", {}).get(ACCURACY) or 0
+    if not 0 <= right <= row["count"]:
+        raise Wrong(f"sums.accuracy is {right} of {row['count']}")
 
 
 def read_rows(path: Path, stamps_until: int | None = None) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from gradsync.config.window import DEFAULT_WINDOW
@@ -40,9 +40,17 @@ Ledger = dict[str, Time]
 @dataclass(kw_only=True)
 class Test(SummaryPart):
     loss: Loss | None
-    accuracy: Share
-    correct: Count
     count: Number
+    accuracy: Share | None = None
+    """This metric and its number of samples also have fields of their own, as in earlier versions."""
+
+    correct: Count | None = None
+    metrics: dict[str, Loss | None] = field(default_factory=dict)
+    """Every metric by name; null: not finite."""
+
+    def __post_init__(self) -> None:
+        if self.accuracy is not None and not self.metrics:  # as earlier versions wrote it
+            self.metrics = {"accuracy": self.accuracy}
 
 
 @dataclass(kw_only=True)
@@ -207,6 +215,8 @@ class RunSummary(Ended):
     read_seconds: Seconds | None
     train_loss: list[Loss | None]
     train_accuracy: list[Share]
+    """Of the metrics in ``train_metrics``, for readers of earlier versions."""
+
     test: Test | None
     updates: Count | None
     staleness: Staleness | None
@@ -218,6 +228,19 @@ class RunSummary(Ended):
     gradient_bytes: Bytes | None = None
     """Of the parameters that are trained; None in the summaries of earlier versions."""
 
+    loss: str | None = None
+    """The loss that is minimized; None in the summaries of earlier versions, whose runs had cross-entropy."""
+
+    optimizer: str | None = None
+    metrics: list[str] | None = None
+    """The names of those that were asked for; None in earlier versions, which had accuracy alone."""
+
+    train_metrics: dict[str, list[Loss | None]] = field(default_factory=dict)
+    """Metric -> its value in each epoch, where the rows of the steps have it."""
+
+    positions: Number | None = None
+    """Tokens in a sample, where there is a class for each."""
+
     window: str = DEFAULT_WINDOW
     """The window that was asked for."""
 
@@ -226,6 +249,10 @@ class RunSummary(Ended):
 
     window_last: Number | None = None
     later: Later | None = None
+
+    def __post_init__(self) -> None:
+        if self.train_accuracy and not self.train_metrics:  # as earlier versions wrote it
+            self.train_metrics = {"accuracy": list(self.train_accuracy)}
 
     @property
     def timed_steps(self) -> int:

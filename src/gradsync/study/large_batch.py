@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gradsync.config import RunConfig
-from gradsync.config.resolved import LEARNING_RATE
+from gradsync.config.resolved import optimizer_for, usual_rate
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, Fact, case_table
 from gradsync.exhibit.columns import axis, heights
@@ -72,8 +72,8 @@ class LargeBatch(SettingsStudy):
             else self.warmup_epochs
         )
         growth = size / self.batch_sizes[0]
-        optimizer = "lars" if remedy == "lars" else self.optimizer
-        base = LEARNING_RATE["lars"] if remedy == "lars" else self.lr or LEARNING_RATE[self.optimizer]
+        optimizer = "lars" if remedy == "lars" else optimizer_for(self)
+        base = (None if remedy == "lars" else self.lr) or usual_rate(optimizer)
         return {"lr": base * growth, "warmup_epochs": warmup, "optimizer": optimizer}
 
     def sections(self, runs: Sequence[Run]) -> list[Section]:

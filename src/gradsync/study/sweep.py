@@ -24,7 +24,7 @@ from gradsync.figures.value import CERTAIN, Value, deviation_of, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
-NOT_VARIED = ("out", "seed", "options", "sbatch", "hosts", "decay_epochs")
+NOT_VARIED = ("out", "seed", "options", "model_options", "metric", "sbatch", "hosts", "decay_epochs")
 OPTION = "options."  # before the name of an option of the strategy
 
 
@@ -37,7 +37,8 @@ class Sweep(SettingsStudy):
     commas between them."""
 
     model: str = "logistic"
-    """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
+    """vgg11, resnet18, alexnet, mnist-cnn, logistic, gpt, or your own as package.module:function or
+    file.py:function."""
 
     name: ClassVar[str] = "sweep"
     title: ClassVar[str] = "Sweep over settings"

@@ -31,7 +31,8 @@ class SyncAsync(SettingsStudy):
     """Synchronous against asynchronous parameter servers, by workers and batch size."""
 
     model: str = "logistic"
-    """vgg11, resnet18, alexnet, mnist-cnn, logistic, or your own as package.module:function or file.py:function."""
+    """vgg11, resnet18, alexnet, mnist-cnn, logistic, gpt, or your own as package.module:function or
+    file.py:function."""
 
     strategies: tuple[str, ...] = WITH_SERVERS
     """The strategies to compare: ps-sync, ps-async."""

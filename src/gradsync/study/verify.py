@@ -23,7 +23,7 @@ from gradsync.record.run import EARLIER_FACTS
 from gradsync.study.making.base import Study
 from gradsync.study.making.several import refuse_too_many_runs
 
-EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7}
+EPSILON = {"fp64": 2.0**-52, "fp32": 2.0**-23, "bf16": 2.0**-7, "fp16": 2.0**-10}
 BATCH, STEPS = 24, 20
 NEGLIGIBLE = 1e-6  # of the largest number in the model: a parameter that small is compared with this instead
 MOST_STRATEGIES = 16  # at least as many as are built in, which is the default
@@ -61,8 +61,8 @@ class VerifyStudy(Study, Settings):
     steps: int | None = None
     """Steps to train before comparing. Default: 20, unless --epochs is given."""
 
-    precision: Literal["fp64", "fp32", "bf16"] = "fp64"
-    """bf16 is autocast over float32 parameters."""
+    precision: Literal["fp64", "fp32", "bf16", "fp16"] = "fp64"
+    """bf16 and fp16 are autocast over float32 parameters."""
 
     threads: int | None = 1
     """Compute threads per worker."""

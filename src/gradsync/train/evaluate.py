@@ -8,25 +8,29 @@ import torch
 from torch import nn
 
 from gradsync.data.loader import Loader
-from gradsync.train.loss import loss_sum
 from gradsync.train.precision import Precision
+from gradsync.train.task import Task
 
 
 class TestSums(TypedDict):
     loss_sum: float
-    correct: int
+    sums: dict[str, float]
+    """Of each metric."""
+
     count: int
 
 
 @torch.inference_mode()
-def evaluate(model: nn.Module, loader: Loader, precision: Precision, device: torch.device) -> TestSums:
+def evaluate(model: nn.Module, loader: Loader, task: Task, precision: Precision, device: torch.device) -> TestSums:
     model.eval()
-    sums: TestSums = {"loss_sum": 0.0, "correct": 0, "count": 0}
+    loss, count = 0.0, 0
+    sums = dict.fromkeys(task.metrics, 0.0)
     for batch in loader.test():
-        inputs, labels = batch.inputs.to(device), batch.labels.to(device)
+        batch = batch.to(device)
         with precision.forward(device):
-            outputs = model(inputs)
-            sums["loss_sum"] += loss_sum(outputs, labels).item()
-        sums["correct"] += int((outputs.argmax(1) == labels).sum())
-        sums["count"] += len(labels)
-    return sums
+            outputs = batch.call(model)
+            loss += task.test_loss(outputs, batch.target, batch.samples).item()
+            for name, value in task.sums(outputs, batch).items():
+                sums[name] += float(value)
+        count += batch.samples
+    return {"loss_sum": loss, "sums": sums, "count": count}

@@ -1,64 +1,96 @@
-"""Cross-entropy, the only loss: for outputs of samples × classes, and one class for each sample.
+"""The losses: each gives the sum over the samples, so that N workers can make one mean of the global batch.
 
-torch's also accepts probabilities or regression targets of the right shape, and a class for each of many positions in
-a sample. Loss and accuracy would then not mean what the record says they do: such targets are refused.
+For the built-in ones a sample's loss is the mean over its elements: its tokens, its pixels, its numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
+from gradsync.config.plugin import is_reference, resolve, users_error
+from gradsync.config.task import BCE, CROSS_ENTROPY, MSE
 from gradsync.errors import InputError
+from gradsync.train.shapes import alike, by, class_axis, classes_of, name_of, numbers_of, tensor_of, wrong_class
 
 NO_LABEL = torch.iinfo(torch.int64).min  # by default torch silently ignores samples labelled -100
-WANTED = "gradsync trains with cross-entropy, for which"
+
+Loss = Callable[[Any, Any, int], Tensor]
+"""(what the model returned, target, number of samples) -> sum over the samples"""
 
 
-def loss_sum(outputs: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """The sum over the samples. Only types and shapes are checked, which costs nothing on a GPU either."""
-    refuse_labels(labels.dtype, labels.shape[1:])
-    refuse_outputs(outputs, len(labels))
+def loss_sum(outputs: Any, target: Any, samples: int = 0, *, label_smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy. Only types and shapes are checked, which costs nothing on a GPU either."""
+    target = classes_of(target)
+    outputs = tensor_of(outputs)
+    axis = class_axis(outputs, target)
+    classes = outputs.shape[axis]
+    positions = max(1, target[:1].numel())
+    if axis == -1 and target.dim() > 1:
+        outputs, target = outputs.reshape(-1, classes), target.reshape(-1)
     try:
-        return cross_entropy(outputs, labels, reduction="sum", label_smoothing=label_smoothing, ignore_index=NO_LABEL)
+        total = cross_entropy(
+            outputs, target, reduction="sum", label_smoothing=label_smoothing, ignore_index=NO_LABEL
+        )
     except IndexError:  # on a CPU; a GPU raises an error of its own
-        lowest, highest = (int(label) for label in labels.aminmax())
-        raise wrong_class(lowest if lowest < 0 else highest, outputs.shape[1]) from None
+        lowest, highest = (int(label) for label in target.aminmax())
+        raise wrong_class(lowest if lowest < 0 else highest, classes) from None
+    return total / positions if positions > 1 else total
 
 
-def refuse_labels(kind: torch.dtype, shape: torch.Size) -> None:
-    """Refuse labels that are not one class per sample; ``shape``: that of the label of one sample."""
-    if kind.is_floating_point or kind.is_complex or kind == torch.bool:
-        raise InputError(
-            f"labels are of type {str(kind).removeprefix('torch.')}: {WANTED} each must be a class, a whole number "
-            "from 0. Other losses, such as those for regression, are not supported yet."
-        )
-    if shape:
-        raise InputError(
-            f"a label has the shape {by(shape)}: {WANTED} every sample must have one class, a whole number from 0. "
-            "Losses over several classes per sample, such as those of tokens or pixels, are not supported yet."
-        )
+def squared_error(outputs: Any, target: Any, samples: int) -> Tensor:
+    found = numbers_of(outputs)
+    return mse_loss(found, alike(found, target, MSE), reduction="sum") / elements(found)
 
 
-def refuse_outputs(outputs: Any, samples: int) -> None:
-    if not isinstance(outputs, Tensor):
-        raise InputError(f"the model returns a {type(outputs).__name__}: {WANTED} it must return one tensor.")
-    if outputs.dim() != 2 or len(outputs) != samples or outputs.shape[1] < 2:
-        raise InputError(
-            f"the model's outputs have the shape {by(outputs.shape)} for {samples} samples: {WANTED} it must be "
-            "samples × classes, with two classes or more."
-        )
+def binary(outputs: Any, target: Any, samples: int) -> Tensor:
+    found = numbers_of(outputs)
+    wanted = alike(found, target, BCE)
+    if wanted.device.type == "cpu" and wanted.numel() and not 0 <= wanted.min() <= wanted.max() <= 1:
+        raise InputError("--loss bce needs targets from 0 to 1, the probability of yes: others were found.")
+    return binary_cross_entropy_with_logits(found, wanted, reduction="sum") / elements(found)
 
 
-def wrong_class(label: int, classes: int) -> InputError:
-    return InputError(
-        f"a label is {label}, but the model has {classes} outputs: labels must be from 0 to {classes - 1}. "
-        "HINT: if the training set has a list named classes, a built-in model gets an output for each."
-    )
+def elements(outputs: Tensor) -> int:
+    """Of one sample."""
+    return max(1, outputs[:1].numel()) if outputs.dim() else 1
 
 
-def by(shape: torch.Size) -> str:
-    return "×".join(map(str, shape)) or "of a single number"
+class UsersOwn:
+    """A function of (outputs, target) that gives the mean over the samples, or a class whose instance does."""
+
+    def __init__(self, name: str, device: torch.device) -> None:
+        self.name = name
+        found: Any = resolve(name, "loss")
+        try:
+            self._function = found() if isinstance(found, type) else found
+        except Exception as error:
+            raise users_error(f"--loss {name} raised an error", error) from error
+        if isinstance(self._function, nn.Module):
+            self._function.to(device)
+
+    def __call__(self, outputs: Any, target: Any, samples: int) -> Tensor:
+        try:
+            found = self._function(outputs, target)
+        except Exception as error:
+            raise users_error(f"--loss {self.name} raised an error", error) from error
+        wanted = f"--loss {self.name} must return a tensor of one number, the mean over the samples of the batch"
+        if not isinstance(found, Tensor):
+            raise InputError(f"{wanted}: it returned {type(found).__name__}.")
+        if found.numel() != 1 or not found.is_floating_point():
+            raise InputError(f"{wanted}: it returned one of shape {by(found.shape)}, of type {name_of(found.dtype)}.")
+        if torch.is_grad_enabled() and not found.requires_grad:
+            raise InputError(f"{wanted}, with its gradient: it returned a number that does not depend on the model.")
+        return found.reshape(()) * samples
+
+
+def find_loss(name: str, device: torch.device, label_smoothing: float = 0.0) -> Loss:
+    if is_reference(name):
+        return UsersOwn(name, device)
+    if name == CROSS_ENTROPY:
+        return lambda outputs, target, samples: loss_sum(outputs, target, label_smoothing=label_smoothing)
+    return {MSE: squared_error, BCE: binary}[name]

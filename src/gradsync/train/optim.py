@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import Any
 
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from gradsync.config import LARGE_BATCH, Resolved
@@ -23,8 +25,10 @@ DECAY = 0.1
 
 
 def make(config: Resolved, model: nn.Module, updates: int = 1, updates_per_epoch: int = 1) -> Optimizer:
-    """The optimizer of a run, with the learning rate of each of its planned updates."""
+    """The optimizer of a run, with the learning rate of each of its planned updates, and clipping before each."""
     optimizer = find(config.optimizer)(config, model)
+    if config.clip_norm is not None:
+        Clip(config.clip_norm).govern(optimizer)
     Schedule(rate(config, updates, updates_per_epoch)).govern(optimizer)
     return optimizer
 
@@ -62,12 +66,32 @@ def find(name: str) -> Make:
 
 def users_own(name: str, function: Callable[..., Any], config: Resolved, model: nn.Module) -> Optimizer:
     try:
-        optimizer = function(model.parameters(), config.lr)
+        optimizer = function([item for item in model.parameters() if item.requires_grad], config.lr)
     except Exception as error:
         raise users_error(f"--optimizer {name} raised an error", error) from error
     if not isinstance(optimizer, Optimizer):
         raise InputError(f"--optimizer {name} returned {type(optimizer).__name__}: it must return an Optimizer.")
+    step = signature(type(optimizer).step).parameters.get("closure")
+    if step is not None and step.default is Parameter.empty:
+        raise InputError(
+            f"--optimizer {name} returned {type(optimizer).__name__}, whose step needs a closure that evaluates the "
+            "model again: the workers would have to agree inside it. Use one whose step takes no argument."
+        )
     return optimizer
+
+
+class Clip:
+    """Scales the gradients down to a norm before every update, when the workers have agreed on them, wherever that is
+    made: in a worker or in a parameter server."""
+
+    def __init__(self, norm: float) -> None:
+        self._norm = norm
+
+    def govern(self, optimizer: Optimizer) -> None:
+        optimizer.register_step_pre_hook(self)
+
+    def __call__(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        clip_grad_norm_([parameter for group in optimizer.param_groups for parameter in group["params"]], self._norm)
 
 
 class Schedule:

@@ -12,6 +12,8 @@ import torch
 class Precision:
     storage: torch.dtype
     autocast: torch.dtype | None = None
+    scaled: bool = False
+    """Whether gradients would be too small for its numbers unless the loss is scaled."""
 
     def forward(self, device: torch.device) -> AbstractContextManager[object]:
         if self.autocast is None:
@@ -23,4 +25,5 @@ PRECISIONS = {
     "fp64": Precision(torch.float64),
     "fp32": Precision(torch.float32),
     "bf16": Precision(torch.float32, autocast=torch.bfloat16),
+    "fp16": Precision(torch.float32, autocast=torch.float16, scaled=True),
 }

@@ -11,14 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.amp import GradScaler
 
 from gradsync.config import Injection
-from gradsync.data.loader import Batch, Loader
+from gradsync.config.task import figure_of
+from gradsync.data.batches import Batch
+from gradsync.data.loader import Loader
 from gradsync.record import RankLog
 from gradsync.strategies import Strategy
 from gradsync.train.evaluate import evaluate
-from gradsync.train.loss import loss_sum
 from gradsync.train.precision import Precision
+from gradsync.train.task import Task
 
 
 class LossNotFinite(Exception):
@@ -30,14 +33,16 @@ class Plan:
     """How many steps to train, on which device, and what each row of the record holds."""
 
     steps: int
+    task: Task
     precision: Precision
     device: torch.device
     rank: int
     size: int
     keep_going: bool
     accumulate: int = 1
-    label_smoothing: float = 0.0
-    count_correct: bool = False
+    with_metrics: bool = False
+    """Whether the row of each step has the metrics of its batch."""
+
     injection: Injection | None = None
     ranks_differ: bool = False
     """The ranks hold different models, so that each tests its own on the whole test set."""
@@ -57,15 +62,18 @@ class Plan:
 def train(sync: Strategy, loader: Loader, test: Loader | None, plan: Plan, log: RankLog) -> None:
     """Train for ``plan.steps`` steps, over as many epochs as that takes, with a test at the end of each epoch."""
     step = epoch = 0
+    scaler = GradScaler(plan.device.type) if plan.precision.scaled else None
     while step < plan.steps and not plan.stopped():
         epoch += 1
-        step = train_epoch(sync, loader, plan, log, step, epoch)
+        step = train_epoch(sync, loader, plan, log, scaler, step, epoch)
         if test is not None:
-            result = evaluate(sync.model, test, plan.precision, plan.device)
+            result = evaluate(sync.model, test, plan.task, plan.precision, plan.device)
             log.write("test", step=step, epoch=epoch, whole=plan.ranks_differ, **result, **plan.step_facts())
 
 
-def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: int, epoch: int) -> int:
+def train_epoch(
+    sync: Strategy, loader: Loader, plan: Plan, log: RankLog, scaler: GradScaler | None, step: int, epoch: int
+) -> int:
     """One pass over the data, or as far as the plan goes; returns the number of steps since the start."""
     meter = sync.comm.meter
     sync.model.train()
@@ -74,21 +82,22 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
     for batch in loader.epoch(epoch):
         plan.pause("data")
         meter.phase("copy")
-        inputs = batch.inputs.to(plan.device, non_blocking=True)
-        labels = batch.labels.to(plan.device, non_blocking=True)
+        batch = batch.to(plan.device)
 
         sums: list[Tensor] = []
         pieces = min(plan.accumulate, batch.global_count // plan.size)  # the same number on every rank
-        for piece in zip(inputs.tensor_split(pieces), labels.tensor_split(pieces), strict=True):
+        for piece in batch.split(pieces):
             with sync.accumulating() if len(sums) < pieces - 1 else nullcontext():
-                sums.append(backward(sync, *piece, batch, plan))
-        sync.step()
+                sums.append(backward(sync, piece, plan, scaler))
+        update(sync, scaler)
 
         step += 1
-        loss, *correct = torch.stack(sums).sum(0).tolist()
-        mean = loss / len(labels)
-        counted = {"correct": int(correct[0])} if plan.count_correct else {}
-        facts = {"step": step, "epoch": epoch, "loss": mean, "samples": len(labels), **counted, **plan.step_facts()}
+        loss, *others = torch.stack(sums).sum(0).tolist()
+        mean = loss / batch.samples
+        facts = {"step": step, "epoch": epoch, "loss": mean, "samples": batch.samples, **plan.step_facts()}
+        if plan.with_metrics:
+            named = zip(plan.task.metrics, others, strict=True)
+            facts["metrics"] = {name: figure_of(name, value / batch.samples) for name, value in named}
         log.write("step", **facts, **meter.end())
         if not math.isfinite(mean) and not plan.keep_going:
             raise LossNotFinite(
@@ -101,20 +110,31 @@ def train_epoch(sync: Strategy, loader: Loader, plan: Plan, log: RankLog, step: 
     return step
 
 
-def backward(sync: Strategy, inputs: Tensor, labels: Tensor, batch: Batch, plan: Plan) -> Tensor:
-    """Forward and backward of one micro-batch: the sum of its losses, and the number of correct predictions."""
+def backward(sync: Strategy, batch: Batch, plan: Plan, scaler: GradScaler | None) -> Tensor:
+    """Forward and backward of one micro-batch: the sum of its losses, and of each metric if they are recorded."""
     meter = sync.comm.meter
     meter.phase("forward")
     plan.pause("forward")
     # The sum over this rank's share, divided by an even share of the global batch: the mean over the ranks is then
     # the mean over the global batch, even where the last batch of an epoch does not split evenly.
     with plan.precision.forward(plan.device):
-        outputs = sync(inputs)
-        total = loss_sum(outputs, labels, plan.label_smoothing)
+        outputs = batch.call(sync)
+        total = plan.task.loss(outputs, batch.target, batch.samples)
         loss = total * (plan.size / batch.global_count * sync.loss_scale)
+        sums = plan.task.sums(outputs, batch) if plan.with_metrics else {}
     meter.phase("backward")
     plan.pause("backward")
-    loss.backward()
-    if not plan.count_correct:
-        return total.detach()[None]
-    return torch.stack((total.detach(), (outputs.detach().argmax(1) == labels).sum().to(total.dtype)))
+    (loss if scaler is None else scaler.scale(loss)).backward()
+    total = total.detach()
+    return torch.stack([total, *(torch.as_tensor(value).to(total) for value in sums.values())])
+
+
+def update(sync: Strategy, scaler: GradScaler | None) -> None:
+    """The second half of a step. What comes before the update, such as clipping, sees gradients that are unscaled."""
+    if scaler is None:
+        sync.step()
+        return
+    sync.comm.meter.phase("agree")
+    sync.agree()
+    scaler.unscale_(sync.optimizer)
+    sync.update(scaler)

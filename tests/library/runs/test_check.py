@@ -23,10 +23,31 @@ def classes(): return both(torch.arange(16) % 10)
 def small_integers(): return both((torch.arange(16) % 10).to(torch.int16))
 def floats(): return both(torch.rand(16, 1))
 def tokens(): return both(torch.zeros(16, 7, dtype=torch.long))
+def yes_or_no(): return both((torch.rand(16) > 0.5).float())
 def outside(): return both(torch.full((16,), 10))
 def left_out(): return both(torch.full((16,), -100))
 def words(): return [(image, "cat") for image in IMAGES], [(image, "cat") for image in IMAGES]
 def triples(): return [(image, 1, 2) for image in IMAGES], [(image, 1, 2) for image in IMAGES]
+def named(): return [{"images": image, "labels": 1} for image in IMAGES], [{"images": IMAGES[0], "labels": 1}]
+def text(): return [("words", 1)] * 16, [("words", 1)] * 16
+def bare(): return list(IMAGES), list(IMAGES)
+def ragged(): return ([(torch.zeros(n + 1), 1) for n in range(16)],) * 2
+def total(outputs, target): return (outputs.squeeze(1) - target).square().mean()
+def per_sample(outputs, target): return (outputs.squeeze(1) - target).square()
+def metric(outputs, target): return outputs.shape[1]
+def broken(outputs, target): return metric(outputs, target) / 0
+def step(outputs, target): return 1
+class Words(nn.Module):
+    def __init__(self): super().__init__(); self.layer = nn.Linear(1, 10)
+    def forward(self, words): return self.layer(torch.tensor([[float(len(word))] for word in words]))
+class Images(nn.Module):
+    def __init__(self, width: int = 4):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(784, width), nn.Linear(width, 10))
+    def forward(self, images): return {"logits": self.layers(images)}
+class Two(nn.Module):
+    def __init__(self): super().__init__(); self.layer = nn.Linear(1, 3)
+    def forward(self, images, number): return self.layer(number[:, None].float())
 def net(outputs=10): return nn.Sequential(nn.Flatten(), nn.Linear(784, outputs))
 def two(): return net(2)
 def one(): return net(1)
@@ -49,15 +70,17 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("model", "data", "sentence"),
     [
         ("logistic", "floats", "labels are of type float32"),
-        ("logistic", "tokens", "a label has the shape 7"),
+        ("logistic", "tokens", "outputs have the shape 2×10, and the labels 2×7: for cross-entropy"),
         ("logistic", "outside", "a label is 10, but the model has 10 outputs: labels must be from 0 to 9"),
         ("logistic", "left_out", "a label is -100"),
-        ("logistic", "words", "has labels of type str: each must be a class"),
-        ("logistic", "triples", r"of \(tensor, label\) pairs"),
+        ("logistic", "words", "labels are of type str: for cross-entropy each must be a class"),
+        ("logistic", "bare", r"a sample of the data is .*: it must be \(input, target\), \(input, ..., target\), or"),
+        ("logistic", "text", "logistic takes images, the data has other inputs"),
+        ("own.py:net", "ragged", r"equal sizes: \(1, int\) and \(2, int\)"),
         ("own.py:net", "floats", "labels are of type float32"),
         ("own.py:two", None, "a label is 9, but the model has 2 outputs"),
-        ("own.py:one", "classes", "outputs have the shape 1×1 for 1 samples"),
-        ("own.py:Sequence", "classes", "outputs have the shape 1×9×784 for 1 samples"),
+        ("own.py:one", "classes", "outputs have the shape 2×1, and the labels 2:"),
+        ("own.py:Sequence", "classes", "outputs have the shape 2×9×784, and the labels 2:"),
         ("own.py:Pair", "classes", "the model returns a tuple"),
     ],
 )
@@ -75,6 +98,9 @@ def test_what_the_loss_does_not_fit_is_refused(model: str, data: str | None, sen
         ("logistic", "classes"),
         ("own.py:net", "classes"),
         ("logistic", "small_integers"),
+        ("own.py:Images", "named"),
+        ("own.py:Two", "triples"),
+        ("own.py:Words", "text"),
         ("own.py:Gpu", "classes"),  # what cannot be tried here, the ranks will tell
     ],
 )
@@ -83,6 +109,49 @@ def test_what_fits_is_taken(model: str, data: str):
     found = check([asked])
     assert [config.asked for config in found] == [asked]
     assert build(found).training
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"loss": "mse"}, "outputs have the shape 2×2, and the targets 2: mse needs a target for every output"),
+        ({"loss": "bce", "data": "own.py:outside"}, "needs targets from 0 to 1"),
+        ({"loss": "own.py:per_sample"}, "it returned one of shape 2, of type float32"),
+        ({"metric": ("own.py:broken",)}, "broken(.|\n)*ZeroDivisionError"),
+        ({"metric": ("own.py:step",)}, "there is a figure of this name already"),
+        ({"metric": ("own.py:metrics",)}, "unknown function in own.py: 'metrics'. Did you mean metric"),
+        ({"optimizer": "own.py:small_integers"}, "raised an error"),
+        ({"optimizer": "own.py:step"}, "returned int: it must return an Optimizer"),
+        ({"optimizer": "sdg"}, "unknown optimizer 'sdg'. Did you mean sgd"),
+        ({"model_options": {"outpts": "3"}}, "unknown option of own.py:net 'outpts'. Did you mean outputs"),
+        ({"model_options": {"outputs": "three"}}, "--model-options.outputs is three: it must be a whole number"),
+    ],
+)
+def test_a_task_that_does_not_fit_is_refused(settings: dict, sentence: str):
+    outputs = {"outputs": "2" if settings == {"loss": "mse"} else "1"}
+    shared = {"model": "own.py:net", "model_options": outputs, "data": "own.py:yes_or_no", "loss": "own.py:total"}
+    with pytest.raises(InputError, match=sentence):
+        check([RunConfig(**shared | settings)])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loss": "mse", "metric": ("rmse", "own.py:metric")},
+        {"loss": "bce"},
+        {"loss": "own.py:total", "metric": ("accuracy",)},
+        {"loss": "torch.nn.functional:binary_cross_entropy_with_logits", "model": "own.py:Squeezed"},
+    ],
+)
+def test_a_task_that_fits_is_taken(settings: dict):
+    squeezed = "class Squeezed(nn.Sequential):\n    def __init__(self): super().__init__(net(1), nn.Flatten(0))\n"
+    Path("own.py").write_text(OWN + squeezed)
+    assert check([RunConfig(**{"model": "own.py:one", "data": "own.py:yes_or_no"} | settings)])
+
+
+def test_options_are_the_arguments_of_ones_own_function():
+    (config,) = check([RunConfig(model="own.py:Images", data="own.py:named", model_options={"width": "7"})])
+    assert build([config]).layers[1].out_features == 7  # type: ignore[union-attr, index]
 
 
 def test_a_check_makes_no_synthetic_data(monkeypatch: pytest.MonkeyPatch):

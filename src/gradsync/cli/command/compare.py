@@ -9,11 +9,11 @@ from gradsync.library.runs.nodes import on_nodes
 
 def compare(command: Compare) -> int:
     from gradsync.draw.console import make_console
-    from gradsync.exhibit.columns import choose
+    from gradsync.exhibit.columns import choose, metric_names
     from gradsync.live.progress import WatchRun
 
     study = on_nodes(command.run)
-    choose(study.columns)
+    choose(study.columns, metric_names(study))
 
     def watch(begun: int, runs: int) -> WatchRun:
         return WatchRun(make_console(command.json), study.log_every, begun, runs)

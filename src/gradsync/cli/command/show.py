@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 def show(command: Show) -> int:
     from gradsync.draw.console import make_console, say
-    from gradsync.exhibit.columns import choose
+    from gradsync.exhibit.columns import choose, metric_names
     from gradsync.exhibit.probe import probe_line
     from gradsync.exhibit.remarks import failures
     from gradsync.study.making.document import document
     from gradsync.study.making.found import found_in, in_window
 
-    choose(command.columns)
     paths = command.runs or default_folders()
     found = found_in(paths)
     refuse_nothing(paths, found)
+    choose(command.columns, [name for run in found.runs for name in metric_names(run.asked)])
     if command.window:
         found = in_window(found, command.window)
     if command.json:

@@ -13,7 +13,7 @@ from gradsync.record import Run
 
 def train(command: Train) -> int:
     from gradsync.draw.console import make_console
-    from gradsync.exhibit.columns import choose
+    from gradsync.exhibit.columns import choose, metric_names
     from gradsync.exhibit.runs.sections import sections
     from gradsync.launch import run_in_turn
     from gradsync.library.runs.check import check
@@ -22,7 +22,7 @@ def train(command: Train) -> int:
     asked = on_nodes(command.run)
     if command.print:
         return print_start(asked)
-    choose(command.columns)
+    choose(command.columns, metric_names(asked))
     console = make_console(command.json)
     with WatchRun(console, asked.log_every) as watch:
         (run,) = run_in_turn(check([asked]), watch)

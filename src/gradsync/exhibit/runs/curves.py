@@ -1,4 +1,4 @@
-"""How loss fell and accuracy rose: one chart for each model and data set."""
+"""How the loss fell and what became of the metrics: one chart for each model and data set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from gradsync.exhibit.coinciding import DIGITS, coinciding
 from gradsync.exhibit.columns import axis, height
 from gradsync.exhibit.form import Axis, Chart, Mark, Section
 from gradsync.exhibit.runs.subjects import Subject, of_first
-from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_LOSS
+from gradsync.figures.catalogue.of_learning import TRAIN_LOSS
+from gradsync.figures.figure import Figure
+from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
 from gradsync.ledger.summary.learned import tests_of_run
 from gradsync.record import rank_records
 
@@ -29,12 +31,17 @@ def curve_sections(subjects: Sequence[Subject]) -> list[Section]:
         losses = {item.name: loss_curve(item) for item in shown}
         of_rank = "Loss of rank 0 before each update; with many steps, a point is the mean of several."
         steps, epochs = Axis("step", "step"), Axis("epoch", "epoch")
-        loss, share = axis(TRAIN_LOSS), axis(ACCURACY)
+        loss = axis(TRAIN_LOSS)
         charts += drawn(f"Training loss: {title}", losses, steps, loss, [of_rank, *of_first(shown)])
         sentences += equal_curves(losses)
-        accuracies = {item.name: accuracy_curve(item) for item in shown}
-        charts += drawn(f"Test accuracy: {title}", accuracies, epochs, share, of_first(shown))
-    return [Section("Loss and accuracy", charts, sentences, detail=True)] if charts else []
+        for name in metrics_of(item.figures for item in shown):
+            metric = metric_figure(name)
+            curves = {item.name: metric_curve(item, metric) for item in shown}
+            heading = metric.title if name.startswith(IN_TRAINING) else f"test {metric.title}"
+            charts += drawn(f"{heading.capitalize()}: {title}", curves, epochs, axis(metric), of_first(shown))
+    names = dict.fromkeys(name.removeprefix(IN_TRAINING) for name in metrics_of(item.figures for item in subjects))
+    heading = " and ".join(filter(None, ["Loss", ", ".join(names)]))
+    return [Section(heading, charts, sentences, detail=True)] if charts else []
 
 
 def by_work(subjects: Sequence[Subject]) -> list[tuple[str, list[Subject]]]:
@@ -56,11 +63,15 @@ def loss_curve(item: Subject) -> Curve:
     ]
 
 
-def accuracy_curve(item: Subject) -> Curve:
-    """Accuracy after every epoch, as it is drawn. Its last point is the accuracy in the tables."""
+def metric_curve(item: Subject, metric: Figure) -> Curve:
+    """A metric after every epoch, as it is drawn. Its last point is the figure in the tables."""
+    if metric.name.startswith(IN_TRAINING):
+        found = item.figures.train_metrics.get(metric.name.removeprefix(IN_TRAINING), [])
+        return [(epoch, value) for epoch, each in enumerate(found, 1) if (value := height(each, metric)) is not None]
     ranks = rank_records(item.run.folder, len(item.figures.ranks), stamps_until=0)
     tests = tests_of_run(ranks, {worker.rank for worker in item.figures.lost})
-    return [(test.epoch, share) for test in tests if (share := height(test.accuracy, ACCURACY)) is not None]
+    values = [(test.epoch, height(test.metrics.get(metric.name), metric)) for test in tests]
+    return [(epoch, value) for epoch, value in values if value is not None]
 
 
 def drawn(title: str, curves: dict[str, Curve], x: Axis, y: Axis, notes: Sequence[str]) -> Iterator[Chart]:

@@ -11,6 +11,7 @@ from gradsync.exhibit.runs.subjects import Subject, strategy_name
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue.of_speed_up import has_speed_ups
 from gradsync.figures.catalogue.of_time import is_projected
+from gradsync.figures.metrics import metrics_of
 from gradsync.figures.value import Value
 from gradsync.record import RunSummary
 
@@ -30,7 +31,8 @@ def runs_table(subjects: Sequence[Subject], columns: Sequence[str] = ()) -> Tabl
     settings = [setting_of(case) for case in found]
     shared = {name: value for name, value in settings[0].items() if all(other[name] == value for other in settings)}
     differing = [name for name in SHARED if name not in shared]
-    chosen = choose(columns or default(found))
+    metrics = metrics_of(case.figures for case in found)
+    chosen = choose(columns or default(found, metrics), [*metrics, *columns])  # columns: checked by the command
     head = [Column("strategy"), *(Column(name.replace("_", " ")) for name in differing)]
     if not all(case.completed for case in found):
         head.append(Column("status"))
@@ -53,7 +55,7 @@ def runs_table(subjects: Sequence[Subject], columns: Sequence[str] = ()) -> Tabl
     )
 
 
-def default(found: Sequence[Case]) -> list[str]:
+def default(found: Sequence[Case], metrics: Sequence[str]) -> list[str]:
     """The usual columns, and those that tell these runs apart."""
     more = {
         "nodes": any(case.figures.nodes > 1 for case in found),
@@ -63,7 +65,9 @@ def default(found: Sequence[Case]) -> list[str]:
         "staleness": any(case.figures.staleness for case in found),
     }
     first, *rest = DEFAULT
-    return [first, *(name for name, wanted in more.items() if wanted), *rest]
+    if any(case.figures.positions for case in found):
+        rest[rest.index("samples") : rest.index("samples") + 1] = ["samples", "tokens"]
+    return [first, *(name for name, wanted in more.items() if wanted), *rest, *metrics]
 
 
 def setting_of(case: Case) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What differs between the workers of one run: when each finished, its staleness and accuracy."""
+"""What differs between the workers of one run: when each finished, its staleness and its metrics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from gradsync.config.values import counted
 from gradsync.exhibit.columns import axis, cell_so_far, column
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
 from gradsync.exhibit.runs.subjects import Subject, of_first
-from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, TEST_LOSS
+from gradsync.figures.catalogue.of_learning import STALENESS, TEST_LOSS
 from gradsync.figures.catalogue.of_time import FINISH
+from gradsync.figures.figure import Figure
+from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
 from gradsync.figures.value import Value
 from gradsync.record import RunSummary
 from gradsync.record.summaries import Staleness
+from gradsync.text import with_article
 
-EPOCHS = 5  # the last ones, whose accuracies are shown
+EPOCHS = 5  # the last ones, of which a metric is shown
 
 
 def worker_sections(subjects: Sequence[Subject]) -> list[Section]:
@@ -23,8 +26,10 @@ def worker_sections(subjects: Sequence[Subject]) -> list[Section]:
     exhibits: list[Exhibit] = [exhibit for item in served for exhibit in of_run(item)]
     found = [Section("Workers of parameter servers", exhibits)] if exhibits else []
     if apart := [item for item in subjects if has_own_models(item.figures)]:
-        sentence = "Ranks end with different models, so each has an accuracy of its own."
-        found.append(Section("Accuracy of each rank", [accuracy_table(apart)], [sentence]))
+        metrics = own_metrics(apart)
+        names = " and ".join(each.title for each in metrics) or "test loss"
+        sentence = f"Ranks end with different models, so each has {with_article(names)} of its own."
+        found.append(Section(f"{names.capitalize()} of each rank", [ranks_table(apart, metrics)], [sentence]))
     return found
 
 
@@ -38,20 +43,21 @@ def of_run(item: Subject) -> list[Exhibit]:
 def workers_table(item: Subject) -> Table:
     figures = item.figures
     epochs = sorted({each.epoch for rank in figures.ranks for each in rank.epochs})[-EPOCHS:]
+    metrics = own_metrics([item])[:1]
     columns = [
         Column("worker"),
         column(FINISH),
         Column("steps"),
         column(STALENESS),
         Column("dropped"),
-        *(Column(f"accuracy, epoch {epoch}", "", ACCURACY.form) for epoch in epochs),
+        *(Column(f"{each.title}, epoch {epoch}", "", each.form) for each in metrics for epoch in epochs),
     ]
     rows: list[list[Value]] = []
     for rank in figures.ranks:
-        reached = {each.epoch: each.accuracy for each in rank.epochs}
+        reached = {each.epoch: each.metrics for each in rank.epochs}
         finished, stale = (cell_so_far(item.case, figure, rank.rank) for figure in (FINISH, STALENESS))
         row: list[Value] = [f"worker {rank.rank}", finished, rank.steps, stale, rank.dropped]
-        rows.append([*row, *(reached.get(epoch) for epoch in epochs)])
+        rows.append([*row, *(reached.get(epoch, {}).get(each.name) for each in metrics for epoch in epochs)])
     title = f"{item.name}, {counted(figures.world_size, 'worker')}: {figures.updates:,} updates of the parameters"
     meanings = f"{FINISH.note}; {STALENESS.note}; dropped: gradients that were too stale to be applied."
     notes = [meanings, *of_first([item])]
@@ -79,12 +85,19 @@ def has_own_models(figures: RunSummary) -> bool:
     return not figures.updates and any(test != tests[0] for test in tests)
 
 
-def accuracy_table(subjects: Sequence[Subject]) -> Table:
-    columns = [Column("run"), Column("rank"), column(TEST_LOSS), column(ACCURACY)]
+def own_metrics(subjects: Sequence[Subject]) -> list[Figure]:
+    """Of their tests."""
+    names = metrics_of(item.figures for item in subjects)
+    return [metric_figure(name) for name in names if not name.startswith(IN_TRAINING)]
+
+
+def ranks_table(subjects: Sequence[Subject], metrics: Sequence[Figure]) -> Table:
+    shown = [TEST_LOSS, *metrics]
     rows: list[list[Value]] = [
-        [item.name, f"rank {rank.rank}", *(cell_so_far(item.case, each, rank.rank) for each in (TEST_LOSS, ACCURACY))]
+        [item.name, f"rank {rank.rank}", *(cell_so_far(item.case, each, rank.rank) for each in shown)]
         for item in subjects
         for rank in item.figures.ranks
         if rank.test
     ]
-    return Table("Test loss and accuracy, rank by rank", columns, rows)
+    title = " and ".join(["Test loss", *(each.title for each in metrics)])
+    return Table(f"{title}, rank by rank", [Column("run"), Column("rank"), *map(column, shown)], rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gradsync.config import task
 from gradsync.figures.catalogue.of_time import mean, nth
-from gradsync.figures.figure import At, Figure
+from gradsync.figures.figure import At, Figure, Formula
 from gradsync.record.summaries import Test
 
 SUMMED = 20  # steps over which one of the reports sums its losses
@@ -21,15 +22,30 @@ def test_of(at: At) -> Test | None:
     return at.of_rank.test or (at.figures.test if models(at) == 1 else None)
 
 
-def accuracy(at: At) -> float | None:
-    test = test_of(at)
-    return test.accuracy if test else None
+def tested(metric: str) -> Formula:
+    """A metric on the test set."""
+
+    def of(at: At) -> float | None:
+        test = test_of(at)
+        return test.metrics.get(metric) if test else None
+
+    return of
+
+
+def trained(metric: str) -> Formula:
+    """A metric over the last epoch of training."""
+
+    def of(at: At) -> float | None:
+        found = at.figures.train_metrics.get(metric)
+        return found[-1] if found else None
+
+    return of
 
 
 def accuracy_deviation(at: At) -> float | None:
     """How much other test samples would change it: the deviation of a binomial share."""
-    test = test_of(at)
-    return (test.accuracy * (1 - test.accuracy) / test.count) ** 0.5 if test else None
+    test, share = test_of(at), tested(task.ACCURACY)(at)
+    return (share * (1 - share) / test.count) ** 0.5 if test and share is not None else None
 
 
 def test_loss(at: At) -> float | None:
@@ -49,10 +65,6 @@ def train_loss(at: At) -> float | None:
     per_epoch = at.figures.steps_per_epoch or 1
     found = losses(at)
     return mean(found[(len(found) - 1) // per_epoch * per_epoch :])
-
-
-def train_accuracy(at: At) -> float | None:
-    return at.figures.train_accuracy[-1] if at.figures.train_accuracy else None
 
 
 def loss_sum(at: At) -> float | None:
@@ -88,7 +100,7 @@ TRAIN_LOSS = Figure(
 TRAIN_ACCURACY = Figure(
     "train-accuracy",
     "training accuracy",
-    train_accuracy,
+    trained(task.ACCURACY),
     "share of the samples of the last epoch that were classified correctly, each before the update it takes part in",
     form=".2%",
     compared="absolute",
@@ -105,14 +117,35 @@ TEST_LOSS = Figure(
     obvious=True,
 )
 ACCURACY = Figure(
+    task.ACCURACY,
     "accuracy",
-    "accuracy",
-    accuracy,
+    tested(task.ACCURACY),
     "share of the test set that is classified correctly",
     form=".2%",
     compared="absolute",
     learnt=True,
     obvious=True,
+    better="higher",
+)
+PERPLEXITY = Figure(
+    task.PERPLEXITY,
+    "perplexity",
+    tested(task.PERPLEXITY),
+    "the exponential of the cross-entropy of a token, mean over the test set",
+    form=".2f",
+    compared="absolute",
+    learnt=True,
+    better="lower",
+)
+RMSE = Figure(
+    task.RMSE,
+    "rmse",
+    tested(task.RMSE),
+    "root of the mean squared error over the test set",
+    form="precise",
+    compared="absolute",
+    learnt=True,
+    better="lower",
 )
 TRAIN_LOSS_EPOCH = Figure(
     "train-loss-epoch",

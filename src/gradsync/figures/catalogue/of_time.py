@@ -90,6 +90,20 @@ def hidden(at: At) -> float | None:
     return getattr(at.figures if at.rank is None else at.of_rank, HIDDEN)
 
 
+def tokens_per_second(at: At) -> float | None:
+    return times_tokens(samples_per_second(at), at)
+
+
+def deviation_of_tokens(at: At) -> float | None:
+    return times_tokens(deviation_of_samples(at), at)
+
+
+def times_tokens(samples: float | None, at: At) -> float | None:
+    """None where a sample is no sequence."""
+    positions = at.figures.positions
+    return samples * positions if samples is not None and positions else None
+
+
 def share(of: Formula) -> Formula:
     """Of the time of a step, which is the sum of all parts."""
 
@@ -129,6 +143,17 @@ SAMPLES = Figure(
     ",.0f",
     obvious=True,
     deviation=deviation_of_samples,
+    of_steps=True,
+)
+TOKENS = Figure(
+    "tokens",
+    "tokens",
+    tokens_per_second,
+    "tokens per second of all workers together, in the window",
+    "1/s",
+    ",.0f",
+    obvious=True,
+    deviation=deviation_of_tokens,
     of_steps=True,
 )
 EPOCH = Figure(

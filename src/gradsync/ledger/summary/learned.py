@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from gradsync.config.task import ACCURACY, figure_of, mean_of_figure
 from gradsync.ledger.stamps import read_step
 from gradsync.record import RankRecord
 from gradsync.record.rows import StepRow, TestRow
@@ -62,19 +63,27 @@ def weighted_mean(pairs: Sequence[tuple[float | None, int]]) -> float | None:
     return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
 
 
-def train_accuracy(ranks: Sequence[RankRecord]) -> list[float]:
-    """Share of the samples of each epoch that were classified correctly before the update; empty if not counted."""
-    counts: dict[int, list[tuple[float, int]]] = defaultdict(list)
+def train_metrics(ranks: Sequence[RankRecord]) -> dict[str, list[float | None]]:
+    """Each metric in each epoch, over all samples of all ranks, each before the update it takes part in; None where
+    it was not finite. Empty where none was recorded."""
+    found: dict[str, dict[int, list[tuple[float | None, int]]]] = {}
     for record in ranks:
         for row in record.steps:
-            share, samples = row.get("metrics", {}).get("accuracy"), row.get("samples", 1)
-            if "correct" in row:
-                counts[row["epoch"]].append((row["correct"], samples))
-            elif share is not None and 0 <= share <= 1:
-                counts[row["epoch"]].append((share * samples, samples))
-    return [
-        sum(right for right, _ in pairs) / sum(count for _, count in pairs) for _, pairs in sorted(counts.items())
-    ]
+            samples = row.get("samples", 1)
+            for name, value in metrics_of_step(row).items():
+                epochs = found.setdefault(name, defaultdict(list))
+                epochs[row["epoch"]].append((mean_of_figure(name, value), samples))
+    return {
+        name: [figure_of(name, weighted_mean(epochs[epoch])) for epoch in sorted(epochs)]
+        for name, epochs in found.items()
+    }
+
+
+def metrics_of_step(row: StepRow) -> Mapping[str, float | None]:
+    """Earlier versions counted what was classified correctly, and had no other metric."""
+    if "correct" in row:
+        return {ACCURACY: row["correct"] / row.get("samples", 1), **row.get("metrics", {})}
+    return row.get("metrics", {})
 
 
 def test_of_run(ranks: Sequence[RankRecord], lost: Collection[int]) -> Test | None:
@@ -130,10 +139,30 @@ def of_epoch(rows: Sequence[TestRow]) -> TestOfEpoch | None:
 def combined(rows: Sequence[TestRow]) -> Test | None:
     """Of all samples that were tested; None where there was none."""
     count = sum(row["count"] for row in rows)
-    correct = sum(row["correct"] for row in rows)
-    losses = [row["loss_sum"] for row in rows]
     if not count:
         return None
-    known = [loss for loss in losses if loss is not None]
-    loss = sum(known) / count if len(known) == len(losses) else None
-    return Test(loss=loss, accuracy=correct / count, correct=correct, count=count)
+    sums = [sums_of(row) for row in rows]
+    totals = {name: total([each.get(name) for each in sums]) for name in sums[0]}
+    right = totals.get(ACCURACY)
+    return Test(
+        loss=mean_of_sum(total([row["loss_sum"] for row in rows]), count),
+        count=count,
+        accuracy=mean_of_sum(right, count),
+        correct=int(right) if right is not None and right == int(right) else None,
+        metrics={name: figure_of(name, mean_of_sum(value, count)) for name, value in totals.items()},
+    )
+
+
+def sums_of(row: TestRow) -> dict[str, float | None]:
+    """Earlier versions had the number of samples that were classified correctly, and no other metric."""
+    found: dict[str, float | None] = {ACCURACY: row["correct"]} if "correct" in row else {}
+    return found | row.get("sums", {})
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def mean_of_sum(value: float | None, count: int) -> float | None:
+    return None if value is None else value / count

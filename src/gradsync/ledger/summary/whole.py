@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gradsync.config import Resolved
 from gradsync.config.objects import name_of
+from gradsync.config.task import ACCURACY, metric_name
 from gradsync.config.window import parse_window
 from gradsync.ledger.counted import cpu_percent, gpu_utilization, network, payload, without_core
 from gradsync.ledger.staleness import of_worker, pushes, staleness, updates
@@ -15,8 +16,8 @@ from gradsync.ledger.summary.learned import (
     test_of_rank,
     test_of_run,
     tests_of_epochs,
-    train_accuracy,
     train_loss,
+    train_metrics,
 )
 from gradsync.ledger.summary.timed import TimedRank, timed
 from gradsync.ledger.timeline import timeline_of
@@ -42,6 +43,7 @@ def summarize(
     delays = [without_core(record) for record in ranks]
     in_window = timed(ranks, parse_window(config.window), gone, delays)
     finished = finish_seconds(ranks)
+    learned = train_metrics(ranks)
     return RunSummary(
         schema=SCHEMA,
         status="failed" if error else "completed",
@@ -84,7 +86,12 @@ def summarize(
         read_seconds=max((record.start.get("read_seconds", 0.0) for record in ranks if record.start), default=None),
         total_seconds=total_seconds,
         train_loss=train_loss(ranks),
-        train_accuracy=train_accuracy(ranks),
+        train_accuracy=[value for value in learned.get(ACCURACY, []) if value is not None and 0 <= value <= 1],
+        train_metrics=learned,
+        metrics=list(map(metric_name, config.metric)),
+        loss=config.loss,
+        optimizer=config.optimizer,
+        positions=start.get("positions") if start else None,
         test=test_of_run(ranks, gone),
         updates=updates(pushed),
         staleness=staleness(pushed),

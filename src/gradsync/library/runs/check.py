@@ -17,7 +17,11 @@ from gradsync.comm import TorchComm
 from gradsync.config import Resolved, RunConfig, resolve, strategy_name, suited, worker_count
 from gradsync.config.plugin import is_reference
 from gradsync.config.probe import ProbeConfig, resolve_probe
+from gradsync.config.resolved import NO_FP16
+from gradsync.config.task import CROSS_ENTROPY, metric_name
+from gradsync.data.batches import Batch, Layout
 from gradsync.errors import InputError
+from gradsync.exhibit.columns import COLUMNS
 from gradsync.launch.mpi.mpiexec import find_mpiexec
 from gradsync.launch.processes import words_of
 from gradsync.launch.slurm import job
@@ -26,10 +30,14 @@ from gradsync.launch.torchrun import agent_options
 from gradsync.live import trackers
 from gradsync.rank import world
 from gradsync.strategies.server.parameter_server import shards
-from gradsync.train.loss import refuse_labels, refuse_outputs, wrong_class
+from gradsync.train import optim
+from gradsync.train.shapes import classes_of
+from gradsync.train.task import make_task
 
 if TYPE_CHECKING:
     from gradsync.study.verify import VerifyStudy
+
+TRIED = 2  # samples
 
 
 def check(asked: Sequence[RunConfig], to_start: bool = True) -> list[Resolved]:
@@ -69,15 +77,21 @@ def check_settings(config: Resolved) -> None:
     """Check the settings; the strategy checks its own options when it is constructed."""
     roles = strategies.Roles(config.workers, config.server_ranks)
     strategies.construct(config.strategy, TorchComm(size=config.processes), config.buffers, config.options, roles)
-    if config.loader_processes and not is_reference(config.data):
+    for metric in filter(is_reference, config.metric):
+        if metric_name(metric) in COLUMNS:
+            raise InputError(f"--metric {metric}: there is a figure of this name already. Give the function another.")
+    optim.find(config.optimizer)
+    if config.loader_processes and not data.is_own(config.data):
         raise InputError(
             f"--loader-processes is for your own Datasets: {config.data} is batched in memory and needs none."
         )
     trackers.check(config.trackers)
 
 
-def model_and_data(config: Resolved) -> tuple[str, str, str]:
-    return config.model, config.norm, config.data
+def model_and_data(config: Resolved) -> tuple[Any, ...]:
+    """What a model is built and tried with."""
+    task = (config.loss, config.metric, config.optimizer)
+    return config.model, tuple(config.model_options.items()), config.norm, config.data, task
 
 
 def build(configs: Sequence[Resolved]) -> nn.Module:
@@ -85,13 +99,22 @@ def build(configs: Sequence[Resolved]) -> nn.Module:
     config = min(configs, key=lambda item: min(item.train_samples or math.inf, item.test_samples or math.inf))
     samples = data.load(
         config.data,
-        native=models.native_data(config.model),
+        native=models.native_data(config.model, config.model_options),
         seed=config.seed,
         # As for a rank beyond the last: the number of samples, but none of the samples.
         parts=data.Parts(data.Wanted(config.train_samples, 1, 1), data.Wanted(config.test_samples, 1, 1)),
     )
-    model = models.build(config.model, shape=samples.shape, classes=samples.classes, norm=config.norm)
-    check_loss(config, samples, model)
+    model = models.build(
+        config.model,
+        shape=samples.shape,
+        classes=samples.classes,
+        norm=config.norm,
+        options=config.model_options,
+        is_tokens=samples.is_tokens,
+    )
+    check_task(config, samples, model)
+    if is_reference(config.optimizer):
+        optim.make(config, model)
     for servers in {item.servers for item in configs if item.has_servers}:
         shards([parameter for parameter in model.parameters() if parameter.requires_grad], servers)
     if any(item.eval for item in configs) and not len(samples.test):
@@ -104,43 +127,35 @@ def build(configs: Sequence[Resolved]) -> nn.Module:
     return model
 
 
-def check_loss(config: Resolved, samples: data.DataSet, model: nn.Module) -> None:
-    """Check that the loss fits the user's data and model, by the first sample and the model's output for it.
+def check_task(config: Resolved, samples: data.DataSet, model: nn.Module) -> None:
+    """Check that loss and metrics fit the data and the model, by the first samples and the model's outputs for them.
 
-    Other samples may differ: training checks again.
+    Other samples may differ: training checks again. What is all built in, and made for each other, is not tried.
     """
-    example, label = torch.zeros(1, *samples.shape), samples.classes - 1
-    if is_reference(config.data) and len(samples.train):
-        inputs, target = samples.train[0]  # type: ignore[index] # the user's own Dataset
-        found = as_label(config.data, target)
-        refuse_labels(found.dtype, found.shape)
-        example, label = inputs[None], int(found)
-    classes = samples.classes
-    if is_reference(config.model):
-        outputs = first_outputs(model, example)
+    task = make_task(config, torch.device("cpu"))
+    own_data = data.is_own(config.data) and len(samples.train) > 0
+    own = own_data or is_reference(config.model) or any(map(is_reference, config.metric))
+    if not own and config.loss == CROSS_ENTROPY:
+        return
+    batch = data.first_batch(samples.train, TRIED) if own_data else samples.example
+    if config.loss == CROSS_ENTROPY:
+        classes_of(batch.target)
+    outputs = first_outputs(model, batch)
+    with torch.no_grad():
         if outputs is None:
             return
-        refuse_outputs(outputs, 1)
-        classes = outputs.shape[1]
-    if not 0 <= label < classes:
-        raise wrong_class(label, classes)
+        task.loss(outputs, batch.target, batch.samples)
+        task.sums(outputs, batch)
 
 
-def as_label(name: str, target: Any) -> torch.Tensor:
-    try:
-        return torch.as_tensor(target)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(
-            f"--data {name} has labels of type {type(target).__name__}: each must be a class, a whole number from 0."
-        ) from None
-
-
-def first_outputs(model: nn.Module, example: torch.Tensor) -> Any:
+def first_outputs(model: nn.Module, batch: Batch) -> Any:
     """None if the model cannot be tried here: it may need a GPU, or a larger batch. The ranks will find out."""
     model.eval()
     try:
-        with torch.inference_mode():
-            return model(example.float() if example.is_floating_point() else example)
+        with torch.no_grad():
+            return batch.map(Layout().input).call(model)
+    except InputError:
+        raise
     except Exception:
         return None
     finally:
@@ -158,7 +173,9 @@ def check_layout(config: Resolved) -> None:
 def check_launcher(config: Resolved) -> None:
     """Check that this machine has what the launcher needs."""
     if config.launcher not in ("slurm", "torchrun"):  # a login node may have no GPU
-        world.choose_device(config.device, world.World())
+        device = world.choose_device(config.device, world.World())
+        if config.precision == "fp16" and device.type == "cpu":
+            raise InputError(NO_FP16)
     if config.transport == "mpi" and importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
     if config.launcher == "mpi":

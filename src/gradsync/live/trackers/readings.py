@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gradsync.ledger.parts import ledgers
 from gradsync.ledger.rates import SHORTEST, rate, samples_per_second
 from gradsync.ledger.stamps import Step
 from gradsync.ledger.stragglers import FEWEST, RECENT, delays_caused, sentence, straggler
-from gradsync.ledger.summary.learned import combined
+from gradsync.ledger.summary.learned import combined, metrics_of_step
 from gradsync.ledger.timeline import Timeline
 from gradsync.live.trackers.base import Point, Scalars
 from gradsync.record import Row
 from gradsync.record.rows import HostRow, StepRow, TestRow
-
-COUNTS = ("correct", "count")  # of a test: numbers of samples, and no figures
 
 
 class Readings:
@@ -139,9 +136,7 @@ def step_scalars(row: StepRow, ranks: int | None) -> dict[str, float | None]:
     }
     if ranks is not None:
         scalars["train/samples_per_second_of_all_ranks"] = samples_per_second([[row]] * ranks)
-    if "correct" in row and row.get("samples"):
-        scalars["train/accuracy"] = row["correct"] / row["samples"]
-    scalars |= {f"train/{name}": value for name, value in row.get("metrics", {}).items()}
+    scalars |= {f"train/{name}": value for name, value in metrics_of_step(row).items()}
     if payload := row.get("payload"):
         sent, received = (sum(each) for each in zip(*payload.values(), strict=True))
         scalars |= {"network/payload_sent_mb": sent / 1e6, "network/payload_received_mb": received / 1e6}
@@ -149,11 +144,9 @@ def step_scalars(row: StepRow, ranks: int | None) -> dict[str, float | None]:
 
 
 def test_scalars(rows: Sequence[TestRow]) -> dict[str, float | None]:
-    """Every figure of the test, whatever it is called."""
     found = combined(rows)
-    figures: dict[str, Any] = found.to_dict() if found else {}
-    figures |= figures.pop("metrics", None) or {}
-    return {f"test/{name}": value for name, value in figures.items() if name not in COUNTS}
+    figures = {"loss": found.loss, **found.metrics} if found else {}
+    return {f"test/{name}": value for name, value in figures.items()}
 
 
 def memory_scalars(row: HostRow) -> dict[str, float | None]:
