@@ -9,6 +9,7 @@ from gradsync.errors import InputError, RunFailed
 from gradsync.version import __version__
 
 if TYPE_CHECKING:
+    from gradsync import testing
     from gradsync.comm import Comm
     from gradsync.library.attach import attach
     from gradsync.library.runs.calls import compare, frame, load, sweep, train
@@ -33,11 +34,14 @@ __all__ = [
     "frame",
     "load",
     "sweep",
+    "testing",
     "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("gradsync.testing")
     if name in PLACES:
         return getattr(import_module(PLACES[name]), name)
     raise AttributeError(f"module 'gradsync' has no attribute {name!r}")

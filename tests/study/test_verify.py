@@ -133,7 +133,8 @@ def test_a_lossy_strategy_is_approximate_by_design(tmp_path: Path):
     study.complete(runs)
     certificate = read_certificate(run.folder)
     assert certificate and (certificate.verdict, certificate.differs) == ("approximate by design", "lossy by design")
-    (section,) = study.sections(runs)
+    section, conformance = study.sections(runs)
+    assert [row[2] for row in conformance.exhibits[0].rows] == ["yes", "–"]  # of the bits, and of the distance
     assert section.sentences[0].startswith("0 of 1 produce the same model as one process; 1")
     assert "approximate by design" in section.sentences[0], "which is no pass"
 

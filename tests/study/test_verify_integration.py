@@ -78,6 +78,18 @@ def test_broken_strategies_are_called_wrong_each_time_and_right_ones_are_not(cli
         "StartsElsewhere": "wrong",
         "Rounds": "approximate by design",
     }
+    broken = {
+        name: [check["name"] for check in item["checks"] if check["holds"] is False] for name, item in found.items()
+    }
+    start, bits, distance = "same start", "same bits on all ranks", "distance from one process"
+    assert broken == {
+        "all-reduce": [],
+        "ForgetsToDivide": [distance],
+        "SkipsAParameter": [bits, distance, "bytes against its closed form"],
+        "Raises": ["runs to its end"],
+        "StartsElsewhere": [start, bits],  # by a shift that softmax does not see
+        "Rounds": [],
+    }
     assert [found[name]["same_bits"] for name in ("ForgetsToDivide", "SkipsAParameter", "StartsElsewhere")] == [
         True,
         False,

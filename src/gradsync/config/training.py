@@ -166,6 +166,10 @@ class Measuring:
     measure: bool = True
     """Time phases and collectives, count bytes, sample the host. Without it only the time per step is known."""
 
+    conformance: bool = False
+    """Afterwards, try what a strategy must do besides training, as verify does: same start, declared bytes, state
+    saved and restored, hooks removed."""
+
     window: str = DEFAULT_WINDOW
     """Which steps are timed: first:last, all (from step 2 on), or last:100. The first step is never timed."""
 

@@ -61,6 +61,41 @@ def table(found: Sequence[Certified]) -> Table:
     return Table(title_of(found[0][0]), columns, rows, notes)
 
 
+def conformance(runs: Sequence[Run]) -> list[Section]:
+    """What each strategy must do, one by one, over all numbers of workers. A detail where several were verified."""
+    found = [(run, certificate) for run in runs if (certificate := read_certificate(run.folder))]
+    names = dict.fromkeys(name_of(run.resolved.strategy) for run, certificate in found if certificate.checks)
+    if not names:
+        return []
+    rows: list[list[Value]] = []
+    broken: dict[str, list[str]] = {}
+    for name in names:
+        own = [(run, certificate) for run, certificate in found if name_of(run.resolved.strategy) == name]
+        for check in dict.fromkeys(check.name for _, certificate in own for check in certificate.checks):
+            holds, text = over_runs(own, check)
+            rows.append([name, check, "–" if holds is None else "yes" if holds else "no", text])
+            if holds is False:
+                broken.setdefault(name, []).append(check)
+    columns = [Column("strategy"), Column("what it must do"), Column("holds"), Column("found")]
+    several = f"{len(names)} strategies do" if len(names) > 1 else f"{next(iter(names))} does"
+    told = [f"{name} does not do what a strategy must: {', '.join(checks)}." for name, checks in broken.items()]
+    table = Table("What a strategy must do", columns, rows)
+    sentences = told or [f"{several} what a strategy must."]
+    return [Section("Conformance", [table], sentences, detail=len(names) > 1 and not broken)]
+
+
+def over_runs(found: Sequence[Certified], name: str) -> tuple[bool | None, str]:
+    """Where it does not hold, on which number of workers; else as it was found last."""
+    several = len({run.resolved.workers for run, _ in found}) > 1
+    checks = [(run, check) for run, certificate in found for check in certificate.checks if check.name == name]
+    for run, check in checks:
+        if check.holds is False:
+            where = f" (on {counted(run.resolved.workers, 'worker')})" if several else ""
+            return False, f"{check.found}{where}"
+    known = [check for _, check in checks if check.holds is not None]
+    return (True, known[-1].found) if known else (None, checks[-1][1].found)
+
+
 def title_of(run: Run) -> str:
     asked = run.resolved
     length = counted(asked.steps, "step") if asked.steps else counted(asked.epochs or 1, "epoch")
@@ -69,7 +104,7 @@ def title_of(run: Run) -> str:
 
 def conclusion(found: Sequence[Certified]) -> str:
     """One sentence."""
-    bad = [run for run, certificate in found if not certificate.passed]
+    bad = [run for run, certificate in found if not certificate.same_model]
     if bad:
         names = ", ".join(dict.fromkeys(way(run, found) for run in bad))
         return f"{len(bad)} of {len(found)} do not produce the same model as one process: {names}."

@@ -20,7 +20,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradsync import data, models, strategies
-from gradsync.comm import mpi
+from gradsync.comm import Comm, mpi
 from gradsync.comm.clock import measure_offset, round_trip
 from gradsync.config import Resolved, parse_injection
 from gradsync.config.objects import name_of
@@ -31,7 +31,7 @@ from gradsync.data.rows import map_rows
 from gradsync.errors import InputError
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
-from gradsync.rank import world
+from gradsync.rank import conformance, world
 from gradsync.rank.facts import end_facts, fingerprints, place_facts, strategy_facts
 from gradsync.rank.main import join, run_all
 from gradsync.record import RankLog, model_file
@@ -156,6 +156,8 @@ def run(config: Resolved, folder: Path, here: world.World, log: RankLog) -> None
         take_part_with_servers(sync, parts)
     else:
         train_among_peers(sync, parts)
+        if config.conformance:
+            log.write("conformance", **conformance.tried(trial(parts, comm, samples)))
     log.write("end", **end_facts(), **({} if is_server else fingerprints(sync.model)))
     sync.detach()
 
@@ -191,6 +193,29 @@ def take_part_with_servers(sync: ServerStrategy, parts: RunParts) -> None:
         if parts.config.save_model:  # every worker: only at the end is it known which has seen the most updates
             checkpoint.save(sync.model, model_file(parts.folder, parts.here.rank))
         sync.finish()
+
+
+def trial(parts: RunParts, comm: Comm, samples: data.DataSet) -> conformance.Trial:
+    """The same settings again, for what is tried of the strategy besides training."""
+    config, plan, here = parts.config, parts.plan, parts.here
+    apart = replace(config, start="own", schedule="constant", warmup_epochs=0.0)
+
+    def build() -> tuple[nn.Module, Optimizer]:
+        model, layout = build_model(apart, samples, here.rank)
+        model.to(plan.device, plan.precision.storage).to(memory_format=layout)  # type: ignore[call-overload]
+        return model, optim.make(apart, model)
+
+    roles = strategies.Roles(config.workers, config.server_ranks, conformance.STEPS)
+    counts = comm.size > 1 and comm.transport == "torch"
+    return conformance.Trial(
+        comm=comm,
+        build=build,
+        make=lambda comm: strategies.construct(config.strategy, comm, config.buffers, config.options, roles),
+        attach=lambda sync, model, optimizer: strategies.attached(sync, model, optimizer, config.sync_bn),
+        loader=parts.loader,
+        plan=plan,
+        counter=choose_counter(here.interface, here.local_size) if counts else None,
+    )
 
 
 def attach(sync: Strategy, model: nn.Module, optimizer: Optimizer, config: Resolved) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,18 @@ from gradsync.record.summaries import SummaryPart
 CERTIFICATE_FILE = "certificate.json"
 
 Verdict = Literal["exact", "equal to rounding", "approximate by design", "wrong", "failed"]
+
+
+@dataclass(kw_only=True)
+class Check(SummaryPart):
+    """One thing that a strategy must do."""
+
+    name: str
+    holds: bool | None
+    """None: it cannot be said."""
+
+    found: str
+    """What was measured, or why nothing was."""
 
 
 @dataclass(kw_only=True)
@@ -33,9 +45,16 @@ class Certificate(SummaryPart):
     differs: str
     """What differs from one process, and why; for a failed run, its error."""
 
+    checks: list[Check] = field(default_factory=list)
+    """What the strategy must do, one by one; empty if only its parameters were compared."""
+
+    @property
+    def same_model(self) -> bool:
+        return self.verdict not in ("wrong", "failed")
+
     @property
     def passed(self) -> bool:
-        return self.verdict not in ("wrong", "failed")
+        return self.same_model and all(check.holds is not False for check in self.checks)
 
 
 def write_certificate(folder: Path, certificate: Certificate) -> None:

@@ -10,6 +10,7 @@ from gradsync.record.damage import DamagedRecord
 from gradsync.record.folder import rank_file
 from gradsync.record.rows import (
     ClockRow,
+    ConformanceRow,
     EndRow,
     ErrorRow,
     GoodbyeRow,
@@ -44,6 +45,7 @@ class RankRecord:
     lost: list[LostRow] = field(default_factory=list)
     goodbyes: list[GoodbyeRow] = field(default_factory=list)
     points: list[PointRow] = field(default_factory=list)
+    conformance: ConformanceRow | None = None
     end: EndRow | None = None
     error: ErrorRow | None = None
 
@@ -69,6 +71,8 @@ class RankRecord:
                 self.start = self.start or row
             elif row["kind"] == "round-trip":
                 self.round_trip = self.round_trip or row
+            elif row["kind"] == "conformance":
+                self.conformance = self.conformance or row
             elif row["kind"] == "end":
                 self.end = self.end or row
             elif row["kind"] == "error":

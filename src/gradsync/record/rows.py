@@ -176,6 +176,20 @@ class GoodbyeRow(TypedDict):
     worker: Count
 
 
+class ConformanceRow(TypedDict):
+    """What a strategy did besides training, on one rank."""
+
+    kind: Literal["conformance"]
+    start_sha256: str
+    wire_bytes: tuple[Bytes, Bytes] | None
+    closed_form: tuple[Bytes, Bytes] | None
+    resumed_distance: float | None
+    resumed_error: str
+    hooks_stacked: list[str]
+    hooks_left: list[str]
+    messages_after: Count
+
+
 class _EndAdded(TypedDict, total=False):
     cores: Cores
     parameters_sha256: str
@@ -221,6 +235,7 @@ TrainingRow = (
     | PushRow
     | LostRow
     | GoodbyeRow
+    | ConformanceRow
     | EndRow
     | ErrorRow
 )

@@ -17,9 +17,10 @@ from gradsync.config import Facts, RunConfig, Settings, Transport, check_split
 from gradsync.config.values import LIMITS
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Section
-from gradsync.record import Run, model_file
-from gradsync.record.certificate import Certificate, Verdict, read_certificate, write_certificate
+from gradsync.record import Run, model_file, rank_records
+from gradsync.record.certificate import Certificate, Check, Verdict, read_certificate, write_certificate
 from gradsync.record.run import EARLIER_FACTS
+from gradsync.study.checks import END, checks
 from gradsync.study.making.base import Study
 from gradsync.study.making.several import refuse_too_many_runs
 
@@ -72,6 +73,10 @@ class VerifyStudy(Study, Settings):
 
     measure: bool = False
     """Record the ledger as well."""
+
+    conformance: bool = True
+    """Also try what a strategy must do besides training: same start, declared bytes, state saved and restored, hooks
+    removed."""
 
     name: ClassVar[str] = "verify"
     title: ClassVar[str] = "Equivalence certificate: N workers against one process"
@@ -146,7 +151,7 @@ class VerifyStudy(Study, Settings):
     def sections(self, runs: Sequence[Run]) -> list[Section]:
         from gradsync.exhibit import certificate
 
-        return [certificate.section(runs)]
+        return [certificate.section(runs), *certificate.conformance(runs)]
 
     def passes(self, runs: Sequence[Run]) -> bool:
         found = [read_certificate(run.folder) for run in runs]
@@ -185,12 +190,14 @@ def is_certified(run: Run, reference: Run) -> bool:
 def failed(run: Run, reference: Run) -> Certificate:
     assert run.error
     where = f"rank {run.error.rank}: " if run.error.rank is not None else ""
+    why = f"{where}{run.error.type}: {run.error.message}"
     return Certificate(
         reference=reference.folder.name,
         distance=None,
         same_bits=None,
         verdict="failed",
-        differs=f"{where}{run.error.type}: {run.error.message}",
+        differs=why,
+        checks=[Check(name=END, holds=False, found=why)] if run.asked.conformance else [],
     )
 
 
@@ -213,13 +220,18 @@ def compare(run: Run, reference: Run, model: ModelFacts, facts: Facts) -> Certif
         notes = [*notes, "the parameters are not those of one process"]
     if not same_statistics:
         notes = [*notes, "each rank keeps BatchNorm statistics of its own (--buffers)"]
-    return Certificate(
+    certificate = Certificate(
         reference=reference.folder.name,
         distance=distance if math.isfinite(distance) else None,
         same_bits=same_bits,
         verdict=verdict,
         differs="; ".join(notes),
     )
+    if run.asked.conformance:
+        records = rank_records(run.folder, run.resolved.trainers, stamps_until=0)
+        rows = [record.conformance for record in records if record.conformance]
+        certificate.checks = checks(certificate, rows, rounding, inexact)
+    return certificate
 
 
 def judge(distance: float, same_bits: bool, rounding: float, lossy: bool, by_share: bool) -> Verdict:

@@ -57,4 +57,8 @@ def step_sections(subjects: Sequence[Subject]) -> Iterator[Section]:
 
 
 def certified(runs: Sequence[Run]) -> list[Section]:
-    return [certificate.section(runs)] if any(read_certificate(run.folder) for run in runs) else []
+    return (
+        [certificate.section(runs), *certificate.conformance(runs)]
+        if any(read_certificate(run.folder) for run in runs)
+        else []
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Any, get_origin, get_type_hints
 
 import numpy
 from torch import nn
@@ -16,7 +18,7 @@ from torch import nn
 from gradsync import data, models, strategies
 from gradsync.config import RunConfig, objects, read_file
 from gradsync.config.run import over
-from gradsync.config.values import shown
+from gradsync.config.values import shown, types_of
 from gradsync.errors import InputError, unknown
 from gradsync.train.optim import OPTIMIZERS
 
@@ -24,7 +26,7 @@ ALIASES = {"strategy": "strategies", "strategies": "strategy"}
 """As on the command line, both names are understood where a command has one of them."""
 
 
-def settings_of(kind: type[Any], given: Mapping[str, Any], call: str) -> dict[str, Any]:
+def settings_of(kind: Any, given: Mapping[str, Any], call: str) -> dict[str, Any]:
     """Keyword arguments for the class of settings. ``config``: a file whose settings these override."""
     known = {item.name for item in fields(kind)}
     given = dict(given)
@@ -34,9 +36,8 @@ def settings_of(kind: type[Any], given: Mapping[str, Any], call: str) -> dict[st
         field = name if name in known else ALIASES.get(name, name)
         if field not in known:
             raise unknown(f"setting of {call}:", name, known)
-        found[field] = value
-    if "strategies" in found and not isinstance(found["strategies"], (list, tuple)):
-        found["strategies"] = [found["strategies"]]
+        is_list = get_origin(types_of(kind)[field]) is tuple
+        found[field] = [value] if is_list and not isinstance(value, (list, tuple)) else value
     named = {name: as_named(name, value) for name, value in found.items()}
     return over(read_file(Path(config), kind), named) if config is not None else named
 
@@ -104,11 +105,21 @@ def as_data(value: Any) -> Any:
 
 def as_strategy(value: Any) -> type[strategies.Strategy]:
     if isinstance(value, type):
-        return strategies.find_strategy(value)
+        return with_types(strategies.find_strategy(value))
     raise InputError(
         f"--strategy is {shown(value)}: it must be a name, file.py:Class, or a subclass of gradsync.Strategy itself, "
         "not an instance of one."
     )
+
+
+def with_types(kind: type[strategies.Strategy]) -> type[strategies.Strategy]:
+    """Annotations that are text are evaluated here: of its globals the ranks get only those that its code uses."""
+    for base in kind.__mro__:
+        constructor = vars(base).get("__init__")
+        if isinstance(constructor, FunctionType) and not base.__module__.startswith("gradsync."):
+            with suppress(NameError):  # which is told where the options are read
+                constructor.__annotations__ = get_type_hints(constructor)
+    return kind
 
 
 def as_function(value: Any, what: str, wanted: str) -> Any:

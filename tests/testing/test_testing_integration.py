@@ -1,0 +1,147 @@
+"""The kit on strategies that are right, and on strategies of which one thing is broken: it tells which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import gradsync
+from gradsync.comm import Traffic, cost
+from gradsync.study.checks import BITS, BYTES, DISTANCE, END, HOOKS, START, STATE
+from gradsync.testing import Conformance, conforms
+
+
+class Right(gradsync.Strategy):
+    """The mean of the gradients, and a number that is kept from step to step and has no effect."""
+
+    def __init__(self, comm: gradsync.Comm, **others: Any) -> None:
+        super().__init__(comm, **others)
+        self.steps = 0
+
+    def agree(self) -> None:
+        self.steps += 1
+        for gradient in self.gradients():
+            self.comm.all_reduce(gradient)
+            gradient.div_(self.comm.size)
+
+    def gradient_traffic(self, count: int) -> Traffic:
+        return cost.all_reduce(self.comm.size, count)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.steps = state["steps"]
+
+
+class OtherStart(Right):
+    def attach(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> torch.nn.Module:
+        own = [parameter.detach().clone() for parameter in model.parameters()]
+        forward = super().attach(model, optimizer)
+        with torch.no_grad():
+            for parameter, value in zip(model.parameters(), own, strict=True):
+                parameter.copy_(value)
+        return forward
+
+
+class RanksDiffer(Right):
+    def update(self, scaler: Any = None) -> None:
+        super().update(scaler)
+        with torch.no_grad():
+            for _, parameter in self._trainable:
+                parameter.add_(self.comm.rank * 1e-13)
+
+
+class WrongMean(Right):
+    def agree(self) -> None:
+        super().agree()
+        for gradient in self.gradients():
+            gradient.mul_(1.01)
+
+
+class WrongBytes(Right):
+    def gradient_traffic(self, count: int) -> Traffic:
+        return cost.all_reduce(self.comm.size, count / 2)
+
+
+class StateLost(Right):
+    """Every fifth step is longer, by which its own count is needed; in one process, too."""
+
+    exact = False
+
+    def agree(self) -> None:
+        super().agree()
+        if self.steps % 5 == 0:
+            for gradient in self.gradients():
+                gradient.mul_(2)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
+
+
+class StateRefused(Right):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        raise KeyError("momentum")
+
+
+class HookLeft(Right):
+    def attach(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> torch.nn.Module:
+        model.register_forward_hook(lambda *_: None)
+        return super().attach(model, optimizer)
+
+
+class Dies(Right):
+    def agree(self) -> None:
+        raise RuntimeError("no agreement today")
+
+
+BROKEN = {
+    OtherStart: START,
+    RanksDiffer: BITS,
+    WrongMean: DISTANCE,
+    WrongBytes: BYTES,
+    StateLost: STATE,
+    StateRefused: STATE,
+    HookLeft: HOOKS,
+    Dies: END,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> Conformance:
+    """All of them in one start of the processes; the one that fails comes last."""
+    return conforms(Right, *BROKEN, workers=2, steps=6)
+
+
+def failed(found: Conformance, strategy: str) -> list[str]:
+    rows = [row for section in found._sections for table in section.exhibits for row in table.rows if len(row) == 4]
+    return [what for name, what, holds, _ in rows if name == strategy and holds == "no"]
+
+
+def test_what_is_right_holds(found: Conformance):
+    assert failed(found, "Right") == []
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_what_is_broken_is_told_by_its_row_alone(found: Conformance, kind: type[gradsync.Strategy]):
+    assert failed(found, kind.__name__) == [BROKEN[kind]]
+    assert f"{kind.__name__} does not do what a strategy must: {BROKEN[kind]}." in str(found)
+
+
+def test_it_is_false_if_anything_does_not_hold_and_shows_its_tables(found: Conformance):
+    assert not found
+    assert set(found.failed) == set(BROKEN.values())
+    assert "attach leaves 2 different models" in str(found)
+    assert "detach leaves" in str(found) or "attaching twice adds more: the model: forward hooks" in str(found)
+    assert "<table>" in found._repr_html_() and "no agreement today" in found._repr_html_()
+
+
+@pytest.mark.parametrize("what", [dict, 3, Right(gradsync.comm.TorchComm())], ids=str)
+def test_what_is_no_strategy_is_refused(what: Any):
+    with pytest.raises(gradsync.InputError, match=r"a subclass of gradsync\.Strategy"):
+        conforms(what)
