@@ -261,6 +261,10 @@ class Up:
     name: Positional[str]
     """What to call it, for instance lab."""
 
+    like: Literal["cloudlab"] | None = None
+    """Names and addresses of another cluster: cloudlab has node0 to node3 at 10.10.1.1 to 10.10.1.4 on eth1, with
+    7gbit and half a core each unless you say otherwise."""
+
     shape: Shape = field(default_factory=Shape)
 
 
@@ -288,13 +292,13 @@ class ProbeCluster:
 
 @dataclass(kw_only=True)
 class Exec:
-    """Run a command on a node: gradsync cluster exec lab node2 -- COMMAND ..."""
+    """Run a command on a node, or on all at once: gradsync cluster exec lab node2 -- COMMAND ..."""
 
     name: Positional[str]
     """The cluster."""
 
     node: Positional[str]
-    """node1, node2, ..."""
+    """node1, node2, ...; or all: then {rank} and {node} in the command are filled in, the ranks from 0."""
 
     words: Positional[tuple[str, ...]] = ()
     """The command and its arguments, after --."""

@@ -9,12 +9,14 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from gradsync.cluster import groups, namespaces, privilege, spec
-from gradsync.cluster.spec import INTERFACE, Cluster
+from gradsync.cluster.spec import Cluster
 from gradsync.errors import InputError
 from gradsync.parent import end_with_parent
+from gradsync.record import strict_json
 
 
 def command(cluster: Cluster, *words: str) -> list[str]:
@@ -30,19 +32,21 @@ def enter(cluster: Cluster, node: str) -> None:
     socket.sethostname(node)
     namespaces.cover(Path("/etc/hosts"), spec.hosts_file(cluster.name))
     namespaces.cover(Path("/etc/resolv.conf"), Path(os.devnull))  # a DNS query would fail only after ten seconds
-    os.environ.update(environment())
+    os.environ.update(environment(cluster))
 
 
-def environment() -> dict[str, str]:
-    """The variables by which each library chooses the interface for messages."""
+def environment(cluster: Cluster) -> dict[str, str]:
+    """The variables by which each library chooses the interface for messages; and the shape, for the record."""
+    interface = cluster.interface
     return {
-        "GLOO_SOCKET_IFNAME": INTERFACE,
-        "NCCL_SOCKET_IFNAME": INTERFACE,
-        "UCX_NET_DEVICES": INTERFACE,
+        "GLOO_SOCKET_IFNAME": interface,
+        "NCCL_SOCKET_IFNAME": interface,
+        "UCX_NET_DEVICES": interface,
         "UCX_TLS": "tcp,self",  # the nodes share a kernel: mpich would pass messages through memory, past their links
         "FI_PROVIDER": "tcp",
-        "FI_TCP_IFACE": INTERFACE,
-        "GRADSYNC_INTERFACE": INTERFACE,
+        "FI_TCP_IFACE": interface,
+        "GRADSYNC_INTERFACE": interface,
+        "GRADSYNC_CLUSTER": strict_json(asdict(cluster.shape)),
     }
 
 

@@ -24,12 +24,14 @@ FOR_ONE_RUN = "run-"
 _numbers = count(1)
 
 
-def up(name: str, asked: Shape) -> Cluster:
+def up(name: str, asked: Shape, like: str | None = None) -> Cluster:
     """Create a cluster. What this host cannot provide is refused beforehand; what fails halfway is removed again."""
+    if like is not None:
+        asked = spec.completed(asked, like)
     chosen = check(asked)
     folders = {item.name: item.parent / f"{PREFIX}{name}" for item in chosen}
     with spec.locked():
-        cluster = spec.make(name, asked)
+        cluster = spec.make(name, asked, like)
         cluster = replace(cluster, groups=tuple(sorted({str(folder) for folder in folders.values()})))
         spec.remember(cluster)  # first: whatever happens from here on, down knows what to look for
     try:

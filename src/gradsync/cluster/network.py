@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradsync.cluster import namespaces
-from gradsync.cluster.spec import INTERFACE, Cluster
+from gradsync.cluster.spec import Cluster
 from gradsync.errors import InputError
 
 BRIDGE = "switch"
@@ -52,9 +52,9 @@ def create_switch(cluster: Cluster) -> None:
 def create_node(cluster: Cluster, node: str) -> None:
     namespaces.create(cluster.namespace(node))
     with netlink(cluster.namespace("switch")) as switch, netlink(cluster.namespace(node)) as own:
-        peer = {"ifname": INTERFACE, "net_ns_fd": cluster.namespace(node)}
+        peer = {"ifname": cluster.interface, "net_ns_fd": cluster.namespace(node)}
         switch.link("add", ifname=cluster.port(node), kind="veth", peer=peer)
-        port, interface = index(switch, cluster.port(node)), index(own, INTERFACE)
+        port, interface = index(switch, cluster.port(node)), index(own, cluster.interface)
         switch.link("set", index=port, mtu=MTU, master=index(switch, BRIDGE), state="up")
         own.addr("add", index=interface, address=cluster.address(node), prefixlen=24)
         own.link("set", index=interface, mtu=MTU, state="up")
@@ -64,12 +64,12 @@ def create_node(cluster: Cluster, node: str) -> None:
 
 def shape(cluster: Cluster, node: str, bits: float | None, delay: float | None = None) -> None:
     """Set what a node's link carries from now on, in each direction; the delay applies to what the node sends."""
-    ends = [(cluster.namespace(node), INTERFACE), (cluster.namespace("switch"), cluster.port(node))]
+    ends = [(cluster.namespace(node), cluster.interface), (cluster.namespace("switch"), cluster.port(node))]
     for namespace, interface in ends:
         with netlink(namespace) as route:
             here = index(route, interface)
             remove_shape(route, here)
-            own_delay = delay if interface == INTERFACE else None
+            own_delay = delay if interface == cluster.interface else None
             if own_delay:
                 route.tc("add", "netem", here, handle=HANDLE, delay=round(own_delay * 1e6))
             if bits:

@@ -23,9 +23,34 @@ PREFIX = "gradsync-"  # of every name in the kernel that belongs to us
 STATE = Path("/run/gradsync")
 NETWORKS = 256
 DEFAULT_NODES, MOST_NODES = 2, 250
-INTERFACE = "eth0"  # in every node
-
 Placed = TypeVar("Placed", bound=Placement)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the nodes and their interfaces are called, where their addresses begin, and what they have by default."""
+
+    network: str
+    """Of the addresses of a cluster, whose own number stands for {}."""
+
+    first: int
+    """The number of the first node; its address ends in 1 whatever it is."""
+
+    interface: str
+    shape: Shape
+
+
+USUAL = Layout("10.77.{}", 1, "eth0", Shape(nodes=DEFAULT_NODES))
+LAYOUTS = {
+    # Four nodes node0 to node3, at the addresses that the scripts of the course have built in.
+    "cloudlab": Layout("10.10.1", 0, "eth1", Shape(nodes=4, bandwidth="7gbit", cpus=0.5)),
+}
+
+
+def layout(like: str | None) -> Layout:
+    if like is not None and like not in LAYOUTS:
+        raise unknown("cluster to be like:", like, LAYOUTS)
+    return LAYOUTS[like] if like else USUAL
 
 
 @dataclass(frozen=True)
@@ -40,6 +65,9 @@ class Cluster:
     groups: tuple[str, ...] = ()
     """The control groups made for it: one folder for each controller."""
 
+    like: str | None = None
+    """The cluster whose names and addresses it has."""
+
     @property
     def nodes(self) -> int:
         assert self.shape.nodes
@@ -47,7 +75,16 @@ class Cluster:
 
     @property
     def node_names(self) -> list[str]:
-        return [f"node{number}" for number in range(1, self.nodes + 1)]
+        return [f"node{number}" for number in range(self.layout.first, self.layout.first + self.nodes)]
+
+    @property
+    def layout(self) -> Layout:
+        return layout(self.like)
+
+    @property
+    def interface(self) -> str:
+        """In every node."""
+        return self.layout.interface
 
     @property
     def namespaces(self) -> list[str]:
@@ -58,12 +95,13 @@ class Cluster:
         return f"{PREFIX}{self.name}-{part}"
 
     def number(self, node: str) -> int:
+        """Its place, from 1."""
         if node not in self.node_names:
             raise unknown(f"node of {self.name}:", node, self.node_names)
         return self.node_names.index(node) + 1
 
     def address(self, node: str) -> str:
-        return f"10.77.{self.network}.{254 if node == 'switch' else self.number(node)}"
+        return f"{self.layout.network.format(self.network)}.{254 if node == 'switch' else self.number(node)}"
 
     def port(self, node: str) -> str:
         """The switch's end of a node's link."""
@@ -82,8 +120,11 @@ class Damaged(InputError):
     """The file of a cluster cannot be read, or does not describe a cluster."""
 
 
-def make(name: str, asked: Shape) -> Cluster:
-    """A new cluster, with a network that no other one uses."""
+def make(name: str, asked: Shape, like: str | None = None) -> Cluster:
+    """A new cluster, with a network that no other one uses.
+
+    Those that are like another one may share its addresses: no two clusters can reach each other.
+    """
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
         raise InputError(f"{name!r} cannot name a cluster: use up to 32 lowercase letters, digits and dashes.")
     if name in names():
@@ -95,10 +136,14 @@ def make(name: str, asked: Shape) -> Cluster:
     network = next((number for number in range(NETWORKS) if number not in taken), None)
     if network is None:
         raise InputError(f"there are {NETWORKS} clusters already: take some down with gradsync cluster down --all.")
-    shape = Shape(
-        **{item.name: getattr(asked, item.name) for item in fields(Shape)} | {"nodes": asked.nodes or DEFAULT_NODES}
-    )
-    return Cluster(name, shape, network)
+    return Cluster(name, completed(asked, like), network, like=like)
+
+
+def completed(asked: Shape, like: str | None = None) -> Shape:
+    """With the defaults of its layout for what was not asked for."""
+    usual = layout(like).shape
+    values = {item.name: getattr(asked, item.name) for item in fields(Shape)}
+    return Shape(**{name: getattr(usual, name) if value is None else value for name, value in values.items()})
 
 
 def file_of(name: str) -> Path:
@@ -153,14 +198,18 @@ def find_cluster(name: str) -> Cluster:
 def remembered(name: str) -> Cluster:
     values = json.loads(file_of(name).read_text(encoding="utf-8"))
     shape, groups = Shape(**values["shape"]), tuple(values["groups"])
-    network, nodes = values["network"], shape.nodes
-    if values["name"] != name or set(values) != {item.name for item in fields(Cluster)}:
+    network, nodes, like = values["network"], shape.nodes, values["like"]
+    if (
+        values["name"] != name
+        or set(values) != {item.name for item in fields(Cluster)}
+        or like not in (None, *LAYOUTS)
+    ):
         raise ValueError("it is the file of another cluster")
     if type(network) is not int or not 0 <= network < NETWORKS or not nodes or nodes > MOST_NODES:
         raise ValueError("its network or its number of nodes is impossible")
     if not all(isinstance(folder, str) and Path(folder).name == f"{PREFIX}{name}" for folder in groups):
         raise ValueError("its control groups do not carry its name")
-    return Cluster(name, shape, network, groups)
+    return Cluster(name, shape, network, groups, like)
 
 
 def filled(config: Placed) -> Placed:

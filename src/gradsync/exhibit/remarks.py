@@ -23,6 +23,7 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
         *(text for item in subjects for text in host_limits(item.run, item.name)),
         *(text for item in subjects for text in later_steps(item)),
         *(text for item in subjects for run in item.case.runs for text in lost_workers(run, item.name)),
+        *(text for item in subjects for text in unseen(item)),
     ]
 
 
@@ -73,6 +74,12 @@ def lost_workers(run: Run, name: str) -> Iterator[str]:
             f"{name}: worker {item.rank} was lost after {counted(item.steps, 'step')} ({item.message}); "
             "the others continued."
         )
+
+
+def unseen(item: Subject) -> Iterator[str]:
+    """What could not be seen of a script that was watched."""
+    for sentence in item.figures.remarks:
+        yield f"{item.name}: {sentence}."
 
 
 def not_completed(runs: Sequence[Recorded], title: str = "Runs that were not completed") -> list[Section]:

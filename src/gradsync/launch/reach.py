@@ -15,7 +15,7 @@ from typing import Protocol
 
 from gradsync.cluster import lifecycle, network
 from gradsync.cluster.enter import command as on_node
-from gradsync.cluster.spec import INTERFACE, Cluster
+from gradsync.cluster.spec import Cluster
 from gradsync.config import Resolved, parse_injection
 from gradsync.launch.processes import words_of
 from gradsync.parent import signals_held
@@ -64,7 +64,7 @@ class Emulated:
         enter = shlex.join(on_node(self.cluster))
         options = 'while [ "${1#-}" != "$1" ]; do shift; done'
         text = f'#!/bin/sh\n{options}\nnode=$1; shift\nexec {enter} "$node" sh -c "$*"\n'
-        return ["-launcher", "ssh", "-launcher-exec", script(folder, text), "-iface", INTERFACE]
+        return ["-launcher", "ssh", "-launcher-exec", script(folder, text), "-iface", self.cluster.interface]
 
     def send(self, folders: Sequence[Path]) -> None: ...
 

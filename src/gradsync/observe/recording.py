@@ -98,6 +98,7 @@ class Recording:
             "setup_payload": [[kind, *total] for kind, total in self._watcher.before.items()],
             "role": "worker",
             "network_source": self._source,
+            "remarks": list(self._watcher.remarks),
         }
         self._log.open(folder, here.rank, facts)
         self.folder = folder

@@ -72,6 +72,7 @@ class _StartAdded(TypedDict, total=False):
     positions: Number | None
     buffers: str
     wire_bytes: tuple[Bytes, Bytes] | None
+    remarks: list[str]
 
 
 class StartRow(ProbeStartRow, _StartAdded):
@@ -194,6 +195,7 @@ class _EndAdded(TypedDict, total=False):
     cores: Cores
     parameters_sha256: str
     buffers_sha256: str
+    remarks: list[str]
 
 
 class EndRow(_EndAdded):

@@ -249,6 +249,8 @@ class RunSummary(Ended):
 
     window_last: Number | None = None
     later: Later | None = None
+    remarks: list[str] = field(default_factory=list)
+    """What could not be seen of a script that was watched, in sentences."""
 
     def __post_init__(self) -> None:
         if self.train_accuracy and not self.train_metrics:  # as earlier versions wrote it

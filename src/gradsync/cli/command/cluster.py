@@ -12,6 +12,7 @@ from gradsync.cli.commands import Cut, Down, Exec, Heal, ProbeCluster, Status, U
 from gradsync.cli.output import print_json
 from gradsync.cluster import lifecycle, network, privilege, spec
 from gradsync.cluster.enter import enter
+from gradsync.cluster.everywhere import run_everywhere
 from gradsync.draw.console import make_console
 from gradsync.errors import InputError, unknown
 
@@ -42,7 +43,7 @@ def cluster(action: Any) -> int:
 def up(command: Up) -> int:
     if command.name.startswith(lifecycle.FOR_ONE_RUN):
         raise InputError(f"{command.name}: names that begin with {lifecycle.FOR_ONE_RUN} are reserved.")
-    made = lifecycle.up(command.name, command.shape)
+    made = lifecycle.up(command.name, command.shape, command.like)
     print(f"{made.name} is up: {made}.")
     for node in made.node_names:
         print(f"  {node}  {made.address(node)}")
@@ -91,7 +92,10 @@ def probe(command: ProbeCluster) -> int:
 def execute(command: Exec) -> int:
     if not command.words:
         raise InputError(f"no command to run: gradsync cluster exec {command.name} {command.node} -- COMMAND ...")
-    enter(spec.find_cluster(command.name), command.node)
+    found = spec.find_cluster(command.name)
+    if command.node == "all":
+        return run_everywhere(found, command.words)
+    enter(found, command.node)
     sys.stdout.flush()
     try:
         os.execvp(command.words[0], command.words)

@@ -79,6 +79,7 @@ def summarize(
         window_first=in_window.window_first,
         window_last=in_window.window_last,
         later=in_window.later,
+        remarks=remarks(ranks),
         seconds_per_step=in_window.seconds_per_step,
         seconds_per_step_spread=in_window.seconds_per_step_spread,
         samples_per_second=in_window.samples_per_second,
@@ -104,6 +105,12 @@ def summarize(
         ],
         servers=[server_summary(rank, everyone[rank]) for rank in range(config.trainers, len(everyone))],
     )
+
+
+def remarks(ranks: Sequence[RankRecord]) -> list[str]:
+    """What the ranks say could not be seen: once, if it is so on all of them."""
+    rows = [row for record in ranks for row in (record.start, record.end) if row]
+    return list(dict.fromkeys(sentence for row in rows for sentence in row.get("remarks", [])))
 
 
 def rank_summary(
