@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from gradsync.comm import Comm
     from gradsync.library.attach import attach
     from gradsync.library.runs.calls import compare, frame, load, sweep, train
+    from gradsync.observe.in_process import watch
     from gradsync.strategies import Strategy
 
 PLACES = {
     "attach": "gradsync.library.attach",
     **dict.fromkeys(("train", "compare", "sweep", "load", "frame"), "gradsync.library.runs.calls"),
+    "watch": "gradsync.observe.in_process",
     "Strategy": "gradsync.strategies",
     "Comm": "gradsync.comm",
 }
@@ -36,6 +38,7 @@ __all__ = [
     "sweep",
     "testing",
     "train",
+    "watch",
 ]
 
 

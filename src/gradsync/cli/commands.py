@@ -292,7 +292,7 @@ class ProbeCluster:
 
 @dataclass(kw_only=True)
 class Exec:
-    """Run a command on a node, or on all at once: gradsync cluster exec lab node2 -- COMMAND ..."""
+    """Run a command on a node: gradsync cluster exec lab node2|all -- COMMAND ..."""
 
     name: Positional[str]
     """The cluster."""
@@ -359,8 +359,8 @@ class Gradsync:
 
     actions: ClassVar[dict[str, Any]] = {
         "train": Train,
-        "watch": Watch,
         "compare": Compare,
+        "watch": Watch,
         "finish": Finish,
         "study": Studies,
         "reproduce": Reproduce,

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gradsync.errors import InputError
 from gradsync.observe.entrance import FOLDER
 from gradsync.observe.hooks import Hooks
 from gradsync.observe.watcher import Watcher
 
-_watchers: list[Watcher] = []
+if TYPE_CHECKING:
+    from gradsync.observe.recording import Recording
+    from gradsync.rank.world import World
+
+AGREED = "gradsync/watch/folder"
+"""The key under which rank 0 tells the others where the run is recorded."""
+
+_watched: list[Watcher] = []
+"""This process is watched once."""
 
 
 def watch_by_environment() -> None:
@@ -17,6 +30,44 @@ def watch_by_environment() -> None:
     start(Watcher(lambda _: Path(os.environ[FOLDER])))
 
 
+def watch(out: str | os.PathLike[str] = "runs", *, name: str | None = None, report: bool = True) -> None:
+    """Record the training of this script, as ``gradsync watch`` does: one line at its top, before torch.distributed
+    functions are imported by name.
+
+    ``out``: the folder in which the run gets its own, called ``name`` or after date, time and script. ``report``: rank
+    0 prints the tables at the end. Under the command it does nothing, as the command does it all.
+    """
+    if _watched:
+        return
+    if name is not None and (Path(out) / name).exists():
+        raise InputError(f"{Path(out) / name} is there already: choose another name, or leave it out.")
+    start(Watcher(lambda here: agreed_folder(here, Path(out), name), lambda record: finish(record, report)))
+
+
 def start(watcher: Watcher) -> None:
-    _watchers.append(watcher)
+    _watched.append(watcher)
     Hooks(watcher).install()
+
+
+def agreed_folder(here: World, out: Path, name: str | None) -> Path:
+    """Rank 0 chooses it with the first step, and tells the others over the store through which all have met."""
+    import torch.distributed as dist
+
+    store = dist.distributed_c10d._get_default_store() if dist.is_initialized() else None
+    if here.rank != 0 and store is not None:
+        return Path(os.fsdecode(store.get(AGREED)))
+    folder = out / (
+        name or f"{time.strftime('%Y%m%d-%H%M%S')}-{Path(sys.argv[0]).stem or 'interactive'}-{here.size}w"
+    )
+    if store is not None:
+        store.set(AGREED, os.fsencode(folder.absolute()))
+    return folder.absolute()
+
+
+def finish(record: Recording, report: bool) -> None:
+    """Rank 0 waits for the last rows of the others, writes the summary and prints it."""
+    from gradsync.library.report import finish_recording
+
+    if record.folder is not None and record.here.rank == 0:
+        with suppress(OSError):  # the disk is full: the script's own end matters more
+            finish_recording(record.folder, record.here.size, None, report)

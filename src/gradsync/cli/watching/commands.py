@@ -11,7 +11,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 @dataclass(kw_only=True)
 class Watch:
-    """Run any command, and record the training of the PyTorch scripts in it: gradsync watch -- torchrun train.py."""
+    """Record the training of any script: gradsync watch -- torchrun train.py ..."""
 
     words: Positional[tuple[str, ...]] = ()
     """The command and its arguments, after --."""
@@ -35,7 +35,7 @@ class Watch:
 
 @dataclass(kw_only=True)
 class Merge:
-    """Make one run of several folders that have different ranks of it, recorded on hosts without a shared folder."""
+    """Make one run of folders that have different ranks of it."""
 
     folders: Positional[tuple[Path, ...]]
     """The folders that gradsync watch has made, copied to one host."""

@@ -36,8 +36,9 @@ def watch(command: Watch) -> int:
 
 def show_watched(run: Run, command: Watch) -> None:
     """After what the command has printed: on the terminal, or on stderr where stdout goes into a pipe or a file."""
-    from gradsync.cli.output import print_failures, print_json, show_sections, summary_with_folder
-    from gradsync.draw.console import make_console
+    from gradsync.cli.output import print_json, show_sections, summary_with_folder
+    from gradsync.draw.console import make_console, say
+    from gradsync.exhibit.remarks import failures
     from gradsync.exhibit.runs.sections import sections
 
     if command.json:
@@ -46,4 +47,6 @@ def show_watched(run: Run, command: Watch) -> None:
         console = make_console(json=not sys.stdout.isatty())
         show_sections(sections([run], pictures=False), console, command.details)
         console.print(f"\n{run.name}", soft_wrap=True)
-    print_failures([run])
+    sys.stdout.flush()
+    for line in failures([run]):  # the script has printed its own traceback
+        say(line, sys.stderr)
