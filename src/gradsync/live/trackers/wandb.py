@@ -36,7 +36,6 @@ class WandbRun:
             config=flat(settings, "."),
             mode=mode(),
             settings=wandb.Settings(
-                silent=True,
                 console="off",
                 x_disable_stats=True,  # of this process; host/ is of the ranks
                 finish_timeout=PATIENCE_SECONDS,
