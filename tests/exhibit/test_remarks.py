@@ -10,7 +10,8 @@ import pytest
 
 from exhibited import HOST, cluster_shape, steps_of, subjects, with_figures
 from gradsync.config import RunConfig
-from gradsync.exhibit.remarks import doubts, failure, failures
+from gradsync.exhibit.findings import findings
+from gradsync.exhibit.remarks import DISTURBED, doubts, failure, failures
 from gradsync.record import Run, log_file
 from gradsync.record.summaries import Error, LostWorker
 from made_up import made_up
@@ -54,6 +55,22 @@ def test_nodes_that_wanted_cores_the_host_did_not_have_are_told(run: Run):
         "ddp: runnable but not scheduled for lack of a core: node2 31 % of the time. This result is limited by the "
         "host's cores, not by the network alone."
     )
+
+
+def test_runs_that_others_kept_from_the_cores_are_told_first(tmp_path: Path):
+    lacked = {"ddp": 77.4, "ring": 40.0, "all-reduce": DISTURBED - 1}
+    runs = []
+    for way, share in lacked.items():
+        made = with_figures(steps_of(tmp_path, way, 2, 0.5), host=HOST, threads=1)
+        assert made.summary
+        runs.append(with_figures(made, ranks=[replace(r, run_delay_percent=share) for r in made.summary.ranks]))
+    assert doubts(subjects(runs)) == [
+        "Runnable but not scheduled, as other processes had the cores: ddp 77 %, ring 40 % of the time. "
+        "HINT: measure again with nothing else running."
+    ]
+    assert findings(subjects(runs))[0] == doubts(subjects(runs))[0]
+    crowded = [with_figures(run, host={**HOST, "cores": 1}) for run in runs]  # then it is their own doing
+    assert not any("other processes" in told for told in doubts(subjects(crowded)))
 
 
 @pytest.mark.parametrize(("later", "words"), [(1.5, "take 50% longer"), (0.8, "take 20% less"), (1.0, None)])

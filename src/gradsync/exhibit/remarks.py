@@ -14,12 +14,14 @@ from gradsync.record import Recorded, Run, log_file
 from gradsync.text import printable
 
 LACKING = 10.0  # percent of the time: less than this is noise on any host
+DISTURBED = 20.0  # the same where a machine is not divided into nodes: a rank's own threads take turns, too
 
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
     """Warnings about the runs, most serious first."""
     return [
         *too_many_threads(subjects),
+        *busy_machine(subjects),
         *(text for item in subjects for text in host_limits(item.run, item.name)),
         *(text for item in subjects for text in later_steps(item)),
         *(text for item in subjects for run in item.case.runs for text in lost_workers(run, item.name)),
@@ -39,6 +41,20 @@ def too_many_threads(subjects: Sequence[Subject]) -> Iterator[str]:
         yield (
             f"{', '.join(names)}: {threads} compute threads share {counted(cores, 'core')}. This result is limited "
             "by the cores of the machine."
+        )
+
+
+def busy_machine(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Other processes had the cores for much of the time, although there are enough of them for the run."""
+    enough = [item for item in subjects if not item.figures.cluster and not list(too_many_threads([item]))]
+    lacked = {
+        item.name: max((rank.run_delay_percent or 0.0 for rank in item.figures.ranks), default=0.0) for item in enough
+    }
+    disturbed = ", ".join(f"{name} {share:.0f} %" for name, share in lacked.items() if share >= DISTURBED)
+    if disturbed:
+        yield (
+            f"Runnable but not scheduled, as other processes had the cores: {disturbed} of the time. HINT: measure "
+            "again with nothing else running."
         )
 
 
