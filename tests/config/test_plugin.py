@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 from gradsync import data, models
-from gradsync.config.plugin import call
+from gradsync.config.plugin import call, resolve
 from gradsync.errors import InputError
 
 
@@ -77,3 +78,43 @@ def test_what_cannot_be_used_is_refused_with_a_sentence(reference: str, message:
 def test_data_that_is_no_pair_of_datasets_is_refused():
     with pytest.raises(InputError, match="must return two torch Datasets"):
         data.load("mine.py:number", native=((), 2))
+
+
+def two_folders(place: Path) -> None:
+    """Each has a net.py and a blocks.py."""
+    for name in ("one", "two"):
+        folder = place / name
+        folder.mkdir()
+        (folder / "blocks.py").write_text(f"class Block: where = {name!r}\n")
+        (folder / "net.py").write_text(
+            "import inner.deep\nfrom blocks import Block\ndef where(): return Block.where, inner.deep.WHERE\n"
+        )
+        (folder / "inner").mkdir()
+        (folder / "inner" / "__init__.py").write_text("")
+        (folder / "inner" / "deep.py").write_text(f"WHERE = {name!r}\n")
+
+
+def test_own_files_import_their_siblings_and_those_of_one_name_do_not_clash(own: Path):
+    two_folders(own)
+    for name in ("one", "two", "one"):
+        assert call(f"{name}/net.py:where", "model") == (name, name)
+    first, second = (resolve(f"{name}/net.py:where", "model") for name in ("one", "two"))
+    assert first is resolve("./one/../one/net.py:where", "loss"), "one file is one module, whoever asks for it"
+    assert first is not second
+    assert (sys.modules["blocks"].Block.where, sys.modules["inner.deep"].WHERE) == ("two", "two")
+
+
+def test_a_file_that_has_changed_is_imported_anew(own: Path):
+    (own / "changing.py").write_text("def one(): return 1\n")
+    assert call("changing.py:one", "model") == 1
+    (own / "changing.py").write_text("def one(): return 'another'\n")
+    assert call("changing.py:one", "model") == "another"
+
+
+@pytest.mark.usefixtures("own")
+def test_a_file_that_cannot_be_imported_leaves_nothing_behind():
+    before = set(sys.modules)
+    for _ in range(2):
+        with pytest.raises(InputError, match="not_there_at_all"):
+            resolve("broken.py:build", "model")
+    assert not {name for name in set(sys.modules) - before if "broken" in name}

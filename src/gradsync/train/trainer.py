@@ -126,7 +126,9 @@ def backward(sync: Strategy, batch: Batch, plan: Plan, scaler: GradScaler | None
     plan.pause("backward")
     (loss if scaler is None else scaler.scale(loss)).backward()
     total = total.detach()
-    return torch.stack([total, *(torch.as_tensor(value).to(total) for value in sums.values())])
+    return torch.stack(
+        [total, *(torch.as_tensor(value, dtype=total.dtype, device=total.device) for value in sums.values())]
+    )
 
 
 def update(sync: Strategy, scaler: GradScaler | None) -> None:
