@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,19 +114,39 @@ BROKEN = {
 }
 
 
+def documented() -> type[gradsync.Strategy]:
+    """The example of docs/strategies.md, as a session would define it."""
+    text = (Path(__file__).parents[2] / "docs" / "strategies.md").read_text()
+    (code,) = re.findall(r"```python\n(import gradsync\n.*?)```", text, re.DOTALL)
+    session: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, session)
+    assert len(code.strip().splitlines()) <= 15 + 2  # and two empty lines after the imports
+    return session["Half"]
+
+
 @pytest.fixture(scope="module")
 def found() -> Conformance:
     """All of them in one start of the processes; the one that fails comes last."""
-    return conforms(Right, *BROKEN, workers=2, steps=6)
+    return conforms(Right, documented(), *BROKEN, workers=2, steps=6)
+
+
+def rows_of(found: Conformance) -> list[Any]:
+    return [row for section in found._sections for table in section.exhibits for row in table.rows if len(row) == 4]
 
 
 def failed(found: Conformance, strategy: str) -> list[str]:
-    rows = [row for section in found._sections for table in section.exhibits for row in table.rows if len(row) == 4]
-    return [what for name, what, holds, _ in rows if name == strategy and holds == "no"]
+    return [what for name, what, holds, _ in rows_of(found) if name == strategy and holds == "no"]
 
 
-def test_what_is_right_holds(found: Conformance):
-    assert failed(found, "Right") == []
+@pytest.mark.parametrize("name", ["Right", "Half"])
+def test_what_is_right_holds(found: Conformance, name: str):
+    assert failed(found, name) == []
+
+
+def test_the_documented_strategy_halves_the_bytes_and_is_not_judged_by_its_distance(found: Conformance):
+    rows = {(name, what): (holds, text) for name, what, holds, text in rows_of(found)}
+    assert rows["Half", DISTANCE][0] == "–" and "approximate by design" in rows["Half", DISTANCE][1]
+    assert "in closed form 15,700" in rows["Half", BYTES][1]  # 7,850 parameters of two bytes, by two workers
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)

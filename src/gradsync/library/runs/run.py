@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import pandas
 
     from gradsync.exhibit.form import Section
+
+
+MOST_SENTENCES = 3
 
 
 class Run:
@@ -117,16 +121,20 @@ class Runs(Sequence[Run]):
 
 
 def shown(runs: Sequence[RecordedRun], repeats: bool = True) -> list[Section]:
-    """The table with what it shows, and where the time went: the rest is in the report."""
+    """The table with the first of what it shows, and where the time went: the rest is in the report."""
+    from gradsync.exhibit.form import Chart, Section
     from gradsync.exhibit.runs.sections import sections
 
-    return [section for section in sections(runs, repeats=repeats, pictures=False) if not section.detail][:2]
+    found = sections(runs, repeats=repeats, pictures=False)
+    charts = [item for section in found for item in section.exhibits if isinstance(item, Chart)]
+    tables = [replace(section, sentences=section.sentences[:MOST_SENTENCES]) for section in found[:1]]
+    return [*tables, Section("Where the time went", charts[:1])]
 
 
 def as_html(sections: Sequence[Section], runs: Sequence[Recorded]) -> str:
     from gradsync.draw.html.fragment import fragment
 
-    return fragment([section for section in sections if not section.failures], failures(runs))
+    return fragment(sections, failures(runs))
 
 
 def write_report(folders: Sequence[Path], path: str | PathLike[str] | None, form: str | None, show: bool) -> Path:
