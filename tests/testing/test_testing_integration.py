@@ -163,7 +163,7 @@ def test_it_is_false_if_anything_does_not_hold_and_shows_its_tables(found: Confo
     assert "<table>" in found._repr_html_() and "no agreement today" in found._repr_html_()
 
 
-@pytest.mark.parametrize("what", [dict, 3, Right(gradsync.comm.TorchComm())], ids=str)
+@pytest.mark.parametrize("what", [dict, 3, Right(gradsync.comm.TorchComm())], ids=["class", "number", "object"])
 def test_what_is_no_strategy_is_refused(what: Any):
     with pytest.raises(gradsync.InputError, match=r"a subclass of gradsync\.Strategy"):
         conforms(what)

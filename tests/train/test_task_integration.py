@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from gradsync import launch
-from gradsync.cli.check import check
 from gradsync.cli.main import main
 from gradsync.config import RunConfig
 from gradsync.exhibit.runs.sections import sections
+from gradsync.library.runs.check import check
 from gradsync.record import Run
 from gradsync.record.folder import model_file
 
