@@ -75,10 +75,10 @@ class Trial:
         self.attach(sync, *self.build())
         return sync
 
-    def train(self, sync: Strategy) -> None:
+    def train(self, sync: Strategy, steps: int = STEPS) -> None:
         """The same steps each time, with the same random numbers."""
         torch.manual_seed(self.plan.rank)
-        train(sync, self.loader, None, replace(self.plan, steps=STEPS, keep_going=True), NoLog())  # type: ignore[arg-type]
+        train(sync, self.loader, None, replace(self.plan, steps=steps, keep_going=True), NoLog())  # type: ignore[arg-type]
 
     def wait(self) -> None:
         """Until all ranks are here, with every message delivered."""
@@ -146,13 +146,13 @@ def hooks(trial: Trial) -> dict[str, Any]:
     once = installed(model, optimizer)
     trial.attach(sync, model, optimizer)
     twice = installed(model, optimizer)
-    trial.train(sync)
+    trial.train(sync, 1)
     sync.detach()
     left = more(installed(model, optimizer), bare)
     alone = Local(TorchComm())
     alone.attach(model, optimizer)
     before = trial.meter.calls
-    trial.train(alone)
+    trial.train(alone, 1)
     alone.detach()
     return {"hooks_stacked": more(twice, once), "hooks_left": left, "messages_after": trial.meter.calls - before}
 

@@ -16,7 +16,7 @@ from torch import nn
 import gradsync
 from gradsync.config import RunConfig
 from gradsync.config.objects import name_of
-from gradsync.library.runs.calls import divided
+from gradsync.library.runs.calls import divided, refuse_stopped
 from gradsync.library.runs.frame import frame_of
 from gradsync.library.runs.given import as_settings, settings_of
 from made_up import made_up
@@ -108,6 +108,13 @@ def test_repeats_have_their_deviation_within_each_run_and_percentages_are_number
     assert list(frame["accuracy (%)"]) == [25.0, 75.0]
     assert frame["step (s)"][0] == pytest.approx(0.1001)
     assert "wire-step (ms)" in frame and not frame.isna().all().any()
+
+
+def test_an_interrupted_call_ends_like_any_other(tmp_path: Path):
+    why = {"rank": None, "type": "Interrupted", "message": "stopped", "traceback": "", "log": [], "signal": "SIGINT"}
+    config = RunConfig(model="logistic", strategy="ddp", workers=2, steps=12)
+    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+        refuse_stopped([made_up(tmp_path, config), made_up(tmp_path, config, error=why)])
 
 
 def test_without_pandas_a_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch):

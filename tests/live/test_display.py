@@ -1,0 +1,23 @@
+"""Where the progress of runs goes that were started from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradsync.live.display import Display
+from gradsync.live.progress import WatchRun
+
+
+def test_without_progress_nothing_is_printed(capsys, tmp_path: Path):
+    display = Display(progress=False)
+    display.console.print("a line")
+    for maker in (display.of_runs(20), display.of_study()):
+        with maker(0, 2)(tmp_path):
+            pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_script_prints_what_the_command_line_does():
+    display = Display()
+    assert isinstance(display.of_runs(20)(0, 1), WatchRun)
+    assert display.of_study() is None
