@@ -31,7 +31,7 @@ def call(reference: str, what: str, **arguments: Any) -> Any:
     try:
         return function(**arguments)
     except Exception as error:
-        raise users_error(f"--{what} {reference} raised an error", error) from error
+        raise users_error(f"--{what} {objects.name_of(reference)} raised an error", error) from error
 
 
 def resolve(reference: str, what: str) -> Callable[..., Any]:

@@ -1,1 +1,1 @@
-"""gradsync in the user's own training script: a strategy attached to their loop, and the record of it."""
+"""gradsync from Python: a strategy attached to the user's own loop, and its record; runs and studies as calls."""

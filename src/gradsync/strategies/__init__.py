@@ -9,7 +9,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradsync.comm import Comm
-from gradsync.config import Buffers
+from gradsync.config import Buffers, objects
 from gradsync.config.facts import Facts
 from gradsync.config.plugin import is_reference, resolve, users_error, users_frames
 from gradsync.errors import InputError, unknown
@@ -81,7 +81,7 @@ def find_strategy(name: str | type[Strategy]) -> type[Strategy]:
 
 def name_of(strategy: str | type[Strategy]) -> str:
     """What to call it in a message."""
-    return strategy.__name__ if isinstance(strategy, type) else strategy
+    return strategy.__name__ if isinstance(strategy, type) else objects.name_of(strategy)
 
 
 def takes_replicas(kind: type[Strategy]) -> bool:
@@ -123,7 +123,7 @@ def construct(
     try:
         return kind(comm, buffers=buffers, **given)
     except Exception as error:
-        if isinstance(error, InputError) or isinstance(strategy, type) or not is_reference(name):
+        if isinstance(error, InputError) or isinstance(strategy, type) or not is_reference(strategy):
             raise
         if users_frames(error.__traceback__) is None:
             raise InputError(

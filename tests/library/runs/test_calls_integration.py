@@ -141,6 +141,14 @@ def test_showing_a_run_never_reads_its_objects(runs: Runs, out: Path):
     assert found[0].report(out / "run.md").read_text().startswith("# Linear on make")
 
 
+def test_what_cannot_be_read_is_a_warning_and_does_not_hide_the_others(runs: Runs, out: Path):
+    (out / "damaged").mkdir()
+    (out / "damaged" / "config.json").write_text("{}")
+    with pytest.warns(UserWarning, match=r"its config\.json is not one of gradsync's"):
+        found = gradsync.load(out / "damaged", runs[0].folder)
+    assert [run.folder for run in found] == [runs[0].folder]
+
+
 def test_a_run_shows_its_table_and_its_chart_in_a_notebook(runs: Runs):
     for shown in (runs[0]._repr_html_(), runs._repr_html_()):
         assert "<table>" in shown and "data:image/svg+xml;base64," in shown

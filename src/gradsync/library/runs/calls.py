@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ from gradsync import launch
 from gradsync.config import RunConfig, objects
 from gradsync.config.values import shown
 from gradsync.errors import InputError, RunFailed
+from gradsync.exhibit.columns import choose
 from gradsync.exhibit.remarks import failure
 from gradsync.library.runs import given
 from gradsync.library.runs.check import check
@@ -62,6 +64,7 @@ def compare(*, progress: bool = True, **settings: Any) -> Runs:
     """
     with objects.forgotten_afterwards():
         study = CompareStudy(**given.settings_of(CompareStudy, settings, "gradsync.compare"))
+        choose(study.columns)
         return carried_out(study, called("compare", settings), progress)
 
 
@@ -88,6 +91,8 @@ def load(*paths: str | PathLike[str]) -> Runs:
             f"{', '.join(map(str, places or ('runs',)))} holds no run that can be shown: there is no config.json in "
             f"it or in a folder below it.{why}"
         )
+    for error in found.unreadable:
+        warnings.warn(str(error), stacklevel=2)
     folder = found.studies[0].folder if len(found.studies) == 1 and not found.loose_runs else None
     return Runs(map(Run, found.runs), folder)
 
