@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console
 
 from gradsync.config import objects
-from gradsync.exhibit.remarks import failures
 from gradsync.library.runs import given
 from gradsync.library.runs.calls import refuse_stopped
 from gradsync.library.runs.check import inform
@@ -37,7 +36,7 @@ class Conformance:
         """Each thing that was checked, on each number of workers."""
 
         self._sections = [section for section in study.sections(runs) if section.exhibits]
-        self._failures = failures(runs)
+        self._failures = [run.error.traceback.rstrip() for run in runs if run.error and run.error.traceback]
 
     @property
     def failed(self) -> list[str]:

@@ -83,7 +83,9 @@ class Names:
 
 
 def called(value: Any) -> str:
-    """MySync for the class and for an instance of it, make_model for the function."""
+    """MySync for the class and for an instance of it, make_model for the function; of a pair, the first."""
+    if isinstance(value, (tuple, list)) and value:
+        return called(value[0])
     value = value.func if isinstance(value, partial) else value
     return getattr(value, "__name__", type(value).__name__).strip("<>")
 
