@@ -158,8 +158,13 @@ class Depth:
 
 
 def leave_to_python(function: Any) -> None:
-    """torch.compile is not to compile this frame of ours, but only what it calls, as it would without us."""
-    try:
-        torch._C._dynamo.eval_frame.skip_code(function.__code__)  # type: ignore[attr-defined]
-    except AttributeError:  # another version of torch: it compiles through us
-        return
+    """torch.compile is to pass over this frame of ours, and to compile what it calls as it would without us.
+
+    torch.compiler.disable does the same, but imports the compiler, which takes seconds, in every process.
+    """
+    frames: Any = torch._C._dynamo.eval_frame
+    if hasattr(frames, "skip_code"):
+        frames.skip_code(function.__code__)
+    elif hasattr(frames, "set_code_exec_strategy"):  # newer versions
+        skip, rest = frames._FrameAction.SKIP, frames._FrameAction.DEFAULT
+        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, rest))

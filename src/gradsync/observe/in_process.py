@@ -31,11 +31,11 @@ def watch_by_environment() -> None:
 
 
 def watch(out: str | os.PathLike[str] = "runs", *, name: str | None = None, report: bool = True) -> None:
-    """Record the training of this script, as ``gradsync watch`` does: one line at its top, before torch.distributed
-    functions are imported by name.
+    """Record the training of this script, as ``gradsync watch`` does: one line at its top.
 
-    ``out``: the folder in which the run gets its own, called ``name`` or after date, time and script. ``report``: rank
-    0 prints the tables at the end. Under the command it does nothing, as the command does it all.
+    Functions of torch.distributed that were imported by name before it are not seen. ``out``: the folder in which the
+    run gets its own, called ``name`` or after date, time and script. ``report``: rank 0 prints the tables at the end.
+    Under the command this does nothing, as the command does it all.
     """
     if _watched:
         return
@@ -55,12 +55,12 @@ def agreed_folder(here: World, out: Path, name: str | None) -> Path:
 
     store = dist.distributed_c10d._get_default_store() if dist.is_initialized() else None
     if here.rank != 0 and store is not None:
-        return Path(os.fsdecode(store.get(AGREED)))
+        return Path(store.get(AGREED).decode())
     folder = out / (
         name or f"{time.strftime('%Y%m%d-%H%M%S')}-{Path(sys.argv[0]).stem or 'interactive'}-{here.size}w"
     )
     if store is not None:
-        store.set(AGREED, os.fsencode(folder.absolute()))
+        store.set(AGREED, str(folder.absolute()))
     return folder.absolute()
 
 

@@ -10,8 +10,7 @@ from training import arguments, parts
 if __name__ == "__main__":
     given = arguments()
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
-    given.num_nodes, given.rank = 1, 0  # accelerate divides the batches over the ranks itself
-    model, optimizer, loader = accelerator.prepare(*parts(given))
+    model, optimizer, loader = accelerator.prepare(*parts(given, own_share=False))  # it divides them itself
     for images, labels in loader:
         with accelerator.accumulate(model):
             loss = nn.functional.cross_entropy(model(images), labels)

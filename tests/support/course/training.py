@@ -30,7 +30,6 @@ def arguments():
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--slow-rank", type=int, default=-1)
     parser.add_argument("--slow-seconds", type=float, default=0.05)
-    parser.add_argument("--hash", help="a file for the hash of the final parameters")
     return parser.parse_args()
 
 
@@ -69,8 +68,8 @@ def vgg11(slow):
     return net
 
 
-def parts(given):
-    """Model, optimizer and the batches of this rank."""
+def parts(given, own_share=True):
+    """Model, optimizer and the batches: of this rank, or of all."""
     torch.set_num_threads(1)
     torch.manual_seed(2317)
     slow = given.slow_seconds if given.rank == given.slow_rank else 0.0
@@ -78,7 +77,7 @@ def parts(given):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=0.0001)
     count = given.steps * given.batch_size * given.num_nodes
     data = TensorDataset(torch.randn(count, 3, 32, 32), torch.randint(0, 10, (count,)))
-    sampler = DistributedSampler(data, given.num_nodes, given.rank)
+    sampler = DistributedSampler(data, given.num_nodes, given.rank) if own_share else None
     return model, optimizer, DataLoader(data, given.batch_size, sampler=sampler)
 
 
