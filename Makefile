@@ -23,6 +23,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/bare_ddp.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/watch.py
 	$(BIN)/python benchmarks/before_after.py
 	$(BIN)/python benchmarks/strategies.py
 	$(BIN)/python benchmarks/partial_reads.py

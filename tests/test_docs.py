@@ -51,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("docs")
     (place / "train_me.py").write_text(blocks(DOCS / "library.md", "python")[0])
     (place / "mine.py").write_text(blocks(DOCS / "tutorial.md", "python")[0])
+    (place / "ordinary.py").write_text(blocks(DOCS / "watch.md", "python")[0])
     return place
 
 

@@ -199,7 +199,8 @@ class Messages:
     def _before_the_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def destroy(*args: Any, **kwargs: Any) -> Any:
-            self._watcher.group_ends()
+            if is_world(args[0] if args else kwargs.get("group")):
+                self._watcher.group_ends()
             return original(*args, **kwargs)
 
         return destroy

@@ -49,7 +49,8 @@ class Recording:
         self.here = seen_world()
         self.folder: Path | None = None
         self._watcher, self._meter, self._place, self._device = watcher, meter, place, device
-        self._model = ref(model)
+        self._model, self._inner = ref(model), ref(bare(model))
+        self._hashed: dict[str, str] = {}
         self._pid = os.getpid()
         self._log = LaterLog()
         counter = choose_counter(self.here.interface, self.here.local_size) if self.here.size > 1 else None
@@ -70,8 +71,10 @@ class Recording:
             self._open(row, optimizer)
         self._log.write("step", step=self.steps, **row)
 
-    def sample(self) -> None:
+    def group_ends(self) -> None:
+        """The last moment at which sockets are open, and often at which the script still has its model."""
         self._sampler.sample()
+        self._hashed = self._hashes()
 
     def _open(self, row: dict[str, Any], optimizer: Any) -> None:
         here, model = self.here, self._model()
@@ -113,15 +116,15 @@ class Recording:
         if error is not None:
             self._log.write("error", **error_facts(error, (InputError,)))
         else:
-            self._log.write("end", **end_facts(), **self._hashes(), remarks=self._watcher.remarks)
+            self._log.write("end", **end_facts(), **(self._hashes() or self._hashed), remarks=self._watcher.remarks)
         self._log.close()
 
     def _hashes(self) -> dict[str, str]:
         """Of the model, if the script still has it."""
-        model = self._model()
+        model = self._inner()
         if model is None or sum(item.nbytes for item in model.parameters()) > MOST_HASHED:
             return {}
-        return fingerprints(bare(model))
+        return fingerprints(model)
 
 
 class LaterLog(RankLog):

@@ -288,7 +288,7 @@ class Watcher:
     def group_ends(self) -> None:
         """The sockets will be closed: their counts are lost with them."""
         if self.record:
-            self.record.sample()
+            self.record.group_ends()
 
     @unnoticed
     def ends(self, error: BaseException | None = None) -> None:
