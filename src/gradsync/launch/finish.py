@@ -51,7 +51,8 @@ def finish(folder: Path, anyway: bool = False, signal: str | None = None) -> Run
         )
     ended = max((path.stat().st_mtime for path in rank_files(folder).values()), default=0.0)
     outcome = slurm_end.told(folder) or (Outcome(failure=damage) if damage else told_by_ranks(everyone, anyway))
-    if signal and not (outcome.failure or any(record.error and is_own(record.error) for record in everyone)):
+    told = outcome.failure is not None and not isinstance(outcome.failure, Killed)  # a signal leaves no end either
+    if signal and not (told or any(record.error and is_own(record.error) for record in everyone)):
         outcome = Outcome(signal=signal)
     return write_summary(config, folder, outcome, began(folder, ended), ended)[0]
 

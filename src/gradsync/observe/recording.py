@@ -19,7 +19,7 @@ from torch import nn
 
 from gradsync import models
 from gradsync.errors import InputError
-from gradsync.library.recording import samples_in
+from gradsync.library.recording import Stopped, samples_in
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.meter.recorder import Recorder
@@ -62,8 +62,9 @@ class Recording:
     def is_open(self) -> bool:
         return self.folder is not None
 
-    def samples_in(self, inputs: Any) -> int | None:
-        return samples_in([inputs])
+    def samples(self, model: nn.Module, inputs: list[Any]) -> int:
+        """Of several models, the first one called sees every sample."""
+        return (samples_in(inputs) or 0) if self._model() is model else 0
 
     def step(self, row: dict[str, Any], optimizer: Any) -> None:
         self.steps += 1
@@ -113,8 +114,10 @@ class Recording:
         self._sampler.__exit__()
         if self.folder is None:
             return
+        if isinstance(error, KeyboardInterrupt):
+            error = Stopped("SIGINT")
         if error is not None:
-            self._log.write("error", **error_facts(error, (InputError,)))
+            self._log.write("error", **error_facts(error, (InputError, Stopped)))
         else:
             self._log.write("end", **end_facts(), **(self._hashes() or self._hashed), remarks=self._watcher.remarks)
         self._log.close()

@@ -122,7 +122,7 @@ class Watcher:
         if module not in self._met:
             self._met.add(module)
             self.stamp_buckets(module, self.meter)
-        self._samples += self.record.samples_in((args, kwargs)) or 0
+        self._samples += self.record.samples(module, [args, kwargs])
         self._enter("forward")
 
     def _trains(self, module: nn.Module) -> bool:

@@ -1,0 +1,56 @@
+"""The same command on every node: its lines, its exit code, and its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gradsync.cluster import lifecycle, namespaces
+from gradsync.cluster.everywhere import filled
+from gradsync.cluster.spec import Cluster
+from gradsync.config import Shape
+from root import needs_root, own_name
+from started import heed_signals
+
+
+def test_only_rank_and_node_are_filled_in():
+    assert filled(["a{rank}", "{node}:{x}", "${}"], 3, "node3") == ["a3", "node3:{x}", "${}"]
+
+
+@pytest.fixture(scope="module")
+def cloudlab() -> Iterator[Cluster]:
+    cluster = lifecycle.up(own_name("all"), Shape(nodes=3, bandwidth="1gbit", memory="1GB"), "cloudlab")
+    yield cluster
+    lifecycle.down(cluster)
+
+
+def command(cluster: Cluster, text: str) -> list[str]:
+    return [sys.executable, "-m", "gradsync.cli", "cluster", "exec", cluster.name, "all", "--", "sh", "-c", text]
+
+
+@needs_root
+def test_every_line_has_the_name_of_its_node_and_the_first_failure_is_the_exit_code(cloudlab: Cluster):
+    text = "hostname; grep -c eth1 /proc/net/dev; grep {node} /etc/hosts; echo $GLOO_SOCKET_IFNAME; printf x"
+    done = subprocess.run(command(cloudlab, f"{text}; exit {{rank}}"), capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)  # of node1 or node2, whichever ended first
+    for number in range(3):
+        own = [line for line in done.stdout.splitlines() if line.startswith(f"node{number}: ")]
+        said = [f"node{number}", "1", f"10.10.1.{number + 1} node{number}", "eth1", "x"]
+        assert own == [f"node{number}: {line}" for line in said]
+    assert len(done.stdout.splitlines()) == 15
+
+
+@needs_root
+def test_a_signal_ends_the_command_on_every_node(cloudlab: Cluster):
+    with subprocess.Popen(
+        command(cloudlab, "echo ready; sleep 600"), stdout=subprocess.PIPE, text=True, preexec_fn=heed_signals
+    ) as running:
+        assert running.stdout
+        assert {running.stdout.readline() for _ in range(3)} == {f"node{number}: ready\n" for number in range(3)}
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 128 + signal.SIGINT
+    assert [pid for place in cloudlab.namespaces for pid in namespaces.processes_in(place)] == []
