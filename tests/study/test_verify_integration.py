@@ -65,6 +65,18 @@ def verify(cli, *args: str) -> tuple[int, dict[str, dict]]:
     }
 
 
+def test_a_decoder_is_the_same_with_every_way_of_clipping_the_mean(cli):
+    """Before the update, wherever that is made: by the workers, by a server, by one process for all replicas."""
+    small = [f"--model-options.{name}" for name in ("width=16", "depth=1", "heads=2", "context=8")]
+    clipped = ["--optimizer", "sgd", "--lr", "0.5", "--clip-norm", "0.05"]
+    code, found = verify(
+        cli, "--model", "gpt", *small, *clipped, "--strategies", "bucketed,ddp,ps-sync,data-parallel"
+    )
+    assert code == 0
+    assert {item["verdict"] for item in found.values()} == {"equal to rounding"}
+    assert len(found) == 4
+
+
 def test_broken_strategies_are_called_wrong_each_time_and_right_ones_are_not(cli, tmp_path: Path):
     (tmp_path / "broken.py").write_text(BROKEN)
     names = ["ForgetsToDivide", "SkipsAParameter", "Raises", "StartsElsewhere", "Rounds"]

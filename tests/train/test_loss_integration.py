@@ -20,7 +20,7 @@ def in_the_test(): return both(RIGHT, torch.full((16, 2), 1))
     ("data", "sentence"),
     [
         ("late", "a label is 10, but the model has 10 outputs: labels must be from 0 to 9"),
-        ("in_the_test", "outputs have the shape 16×10, and the labels 16×2: for cross-entropy"),
+        ("in_the_test", "outputs have the shape 8×10, and the labels 8×2: for cross-entropy"),
     ],
 )
 def test_a_run_with_labels_the_loss_does_not_fit_fails_with_a_sentence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -79,6 +80,64 @@ def test_the_optimizer_follows_the_plan_update_by_update():
         moved.append(before - model.weight.item())
         before = model.weight.item()
     assert moved == pytest.approx([1.0, 1.0, 0.1, 0.1], abs=1e-6)
+
+
+def test_gradients_are_clipped_to_the_norm_of_all_of_them_right_before_the_update():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    config = resolved(RunConfig(lr=1.0, momentum=0.0, weight_decay=0.0, clip_norm=0.5))
+    optimizer = optim.make(config, model)
+    before = [item.detach().clone() for item in model.parameters()]
+    for size, moved in ((10.0, 0.5), (0.01, None)):
+        for item in model.parameters():
+            item.grad = torch.full_like(item, size)
+        norm = torch.cat([item.grad.flatten() for item in model.parameters()]).norm().item()
+        optimizer.step()
+        steps = [(old - item.detach()).flatten() for old, item in zip(before, model.parameters(), strict=True)]
+        assert torch.cat(steps).norm().item() == pytest.approx(moved or norm, rel=1e-5)
+        before = [item.detach().clone() for item in model.parameters()]
+
+
+OWN = """
+import torch
+def plain(parameters, lr): return torch.optim.SGD(parameters, lr=lr)
+def number(parameters, lr): return 3
+def breaks(parameters, lr): raise ValueError("no")
+def needs_closure(parameters, lr): return torch.optim.LBFGS(parameters, lr=lr)
+"""
+
+
+def own(folder: Path, name: str, model: nn.Module) -> torch.optim.Optimizer:
+    (folder / "own.py").write_text(OWN)
+    return optim.make(resolved(RunConfig(optimizer=f"{folder / 'own.py'}:{name}", lr=0.5)), model)
+
+
+def test_ones_own_optimizer_gets_what_is_trained_and_the_learning_rate(tmp_path: Path):
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    (group,) = own(tmp_path, "plain", model).param_groups
+    assert (group["lr"], len(group["params"])) == (0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("number", "returned int: it must return an Optimizer"),
+        ("breaks", 'raised an error:\n\n(.|\n)*own.py", line 5, in breaks'),
+        ("needs_closure", "returned LBFGS, whose step needs a closure"),
+    ],
+)
+def test_what_is_no_optimizer_is_refused(tmp_path: Path, name: str, sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        own(tmp_path, name, nn.Linear(2, 2))
+
+
+def test_gpt_has_an_optimizer_and_a_learning_rate_of_its_own():
+    chosen = {name: resolved(RunConfig(model=name)) for name in ("gpt", "vgg11")}
+    assert {name: (each.optimizer, each.lr) for name, each in chosen.items()} == {
+        "gpt": ("adamw", 0.001),
+        "vgg11": ("sgd", 0.01),
+    }
+    assert resolved(RunConfig(model="gpt", optimizer="sgd")).lr == 0.01
 
 
 def test_lars_takes_a_step_in_proportion_to_the_size_of_the_layer():

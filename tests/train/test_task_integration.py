@@ -28,6 +28,9 @@ TOKENS = torch.randint(0, 9, (22, 4), generator=GENERATOR)
 class Pair(nn.Module):
     def __init__(self): super().__init__(); self.layer = nn.Linear(10, 1)
     def forward(self, first, second): return self.layer(torch.cat((first, second["again"]), 1))
+class Seen(nn.Module):
+    def __init__(self): super().__init__(); self.layer = nn.Linear(5, 1)
+    def forward(self, x): return {"logits": self.layer(x), "compiled": torch.compiler.is_compiling()}
 class Tagger(nn.Module):
     def __init__(self, width=6):
         super().__init__()
@@ -38,7 +41,7 @@ OWN = """
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
-from parts import TOKENS, X, Pair, Tagger
+from parts import TOKENS, X, Pair, Seen, Tagger
 
 def both(samples): return samples, samples[:7]
 def line(): return nn.Linear(5, 1)
@@ -49,6 +52,7 @@ def named(): return both([{"tokens": row, "labels": row.flip(0)} for row in TOKE
 def ragged(): return both([(x, x.sum()) for x in X[:-1]] + [(X[-1, :4], X[0].sum())])
 def distance(outputs, target): return (outputs[:, 0] - target).abs().mean()
 def largest(outputs, target): return (outputs[:, 0] - target).abs().mean()
+def compiled(outputs, target): return outputs["compiled"]
 def nothing(outputs, target): pass
 def breaks(outputs, target): return target["missing"]
 def nesterov(parameters, lr): return torch.optim.SGD(parameters, lr=lr, momentum=0.5, nesterov=True)
@@ -66,12 +70,16 @@ TASKS: dict[str, dict[str, Any]] = {
         **{"model": "own.py:Pair", "data": "own.py:pairs", "loss": "own.py:distance", "optimizer": "own.py:nesterov"},
         **{"metric": ("own.py:largest", "rmse"), "loader_processes": 1},
     },
+    "compiled": {
+        **{"model": "own.py:Seen", "data": "own.py:numbers", "loss": "mse", "metric": ("own.py:compiled",)},
+        **{"compile": True, "epochs": 3},
+    },
     "nothing": {"model": "own.py:line", "data": "own.py:numbers", "loss": "own.py:distance"},
     "gpt": {"model": "gpt", "model_options": GPT, "train_samples": 20, "test_samples": 5, "accumulate": 2},
 }
 METRICS = {
     **{"regression": ["rmse"], "yes or no": ["accuracy"], "tokens": ["accuracy"], "own": ["largest", "rmse"]},
-    **{"nothing": [], "gpt": ["perplexity"]},
+    **{"compiled": ["compiled"], "nothing": [], "gpt": ["perplexity"]},
 }
 
 Found = dict[str, tuple[Run, Run]]
@@ -135,7 +143,7 @@ def test_metrics_are_those_of_the_task_and_no_others(found: Found, task: str, fo
     shown = sections([run])
     (table,) = shown[0].exhibits
     columns = [column.name for column in table.columns]  # type: ignore[union-attr]
-    kept = [name for name in ("accuracy", "perplexity", "rmse", "largest") if name in columns]
+    kept = [name for name in ("accuracy", "perplexity", "rmse", "largest", "compiled") if name in columns]
     assert kept == sorted(METRICS[task], key=kept.index)
     text = " ".join(shown[0].sentences)
     assert ("accuracy" in text or "%  on the test set" in text) is False or "accuracy" in METRICS[task]
@@ -156,6 +164,7 @@ def test_figures_are_what_they_say(found: Found, folder: Path):
     own = found["own"][1].summary
     assert own and own.test
     assert own.test.metrics["largest"] == pytest.approx(own.test.loss), "the same function"
+    assert found["compiled"][1].summary.train_metrics == {"compiled": [1.0, 1.0, 1.0]}
     assert (own.loss, own.optimizer) == (f"{folder}/own.py:distance", f"{folder}/own.py:nesterov")
 
 

@@ -8,7 +8,9 @@ from gradsync.exhibit.columns import cell, column
 from gradsync.exhibit.form import Column, Table
 from gradsync.exhibit.runs.table import deviations
 from gradsync.figures.cases import Case
+from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_ACCURACY
 from gradsync.figures.figure import Figure
+from gradsync.figures.metrics import metric_figure, metrics_of
 from gradsync.figures.value import Spread, Value
 
 Fact = Callable[[Case], Value]
@@ -23,6 +25,14 @@ def share_of(case: Case) -> int:
     return case.figures.batch_size // case.figures.world_size
 
 
+def meant(item: Figure | tuple[Column, Fact], found: Sequence[Case]) -> Sequence[Figure | tuple[Column, Fact]]:
+    """What has no meaning for the task of these runs is left out."""
+    metrics = metrics_of(case.figures for case in found)
+    if item is ACCURACY:
+        return [metric_figure(name) for name in metrics]
+    return [] if item is TRAIN_ACCURACY and ACCURACY.name not in metrics else [item]
+
+
 def case_table(
     title: str,
     found: Sequence[Case],
@@ -30,7 +40,11 @@ def case_table(
     figures: Sequence[Figure | tuple[Column, Fact]],
     notes: Sequence[str] = (),
 ) -> Table:
-    """``figures``: figures of the catalogue, or columns with their values. A last column says why a case has none."""
+    """``figures``: figures of the catalogue, or columns with their values. A last column says why a case has none.
+
+    Accuracy stands for the metrics that the runs have.
+    """
+    figures = [each for item in figures for each in meant(item, found)]
     columns = [*map(Column, facts), *(item[0] if isinstance(item, tuple) else column(item) for item in figures)]
     rows = [
         [

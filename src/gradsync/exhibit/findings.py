@@ -10,7 +10,7 @@ from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue.of_speed_up import EFFICIENCY, SPEED_UP, SpeedUp, speed_up
-from gradsync.figures.catalogue.of_time import HIDDEN_SHARE, PART_SHARE, SAMPLES, STEP
+from gradsync.figures.catalogue.of_time import HIDDEN_SHARE, PART_SHARE, SAMPLES, STEP, TOKENS
 from gradsync.figures.catalogue.of_traffic import SENT
 from gradsync.figures.figure import Figure
 from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
@@ -70,8 +70,9 @@ def pace(subjects: Sequence[Subject], found: Sequence[tuple[Subject, SpeedUp]]) 
             )
     elif fastest := quickest(subjects):
         told = " is the fastest" if sum(item.case.completed for item in subjects) > 1 else ""
-        step, rate = (figure.text(fastest.case.so_far(figure)) for figure in (STEP, SAMPLES))
-        yield f"{fastest.name}{told}: {step} s a step, {rate} samples per second."
+        pieces, figure = ("tokens", TOKENS) if fastest.figures.positions else ("samples", SAMPLES)
+        step, rate = (each.text(fastest.case.so_far(each)) for each in (STEP, figure))
+        yield f"{fastest.name}{told}: {step} s a step, {rate} {pieces} per second."
 
 
 def times(ratio: SpeedUp) -> str:
@@ -157,12 +158,12 @@ def reached_in(subjects: Sequence[Subject], metric: Figure) -> Iterator[str]:
         return
     (lowest, lower), (highest, higher) = min(tested, key=by_value), max(tested, key=by_value)
     low, high = metric.text(lowest), metric.text(highest)
-    where = "in training" if metric.name.startswith(IN_TRAINING) else "on the test set"
+    where = "" if metric.name.startswith(IN_TRAINING) else " on the test set"
     best = high if metric.form.endswith("%") else f"{with_article(metric.title)} of {high}"
     if len(tested) == 1:
-        yield f"{higher.name} reaches {best} {where}."
+        yield f"{higher.name} reaches {best}{where}."
     elif low == high:
-        yield f"All {len(tested)} reach {best} {where}."
+        yield f"All {len(tested)} reach {best}{where}."
     else:
         title = metric.title if metric.name.startswith(IN_TRAINING) else f"test {metric.title}"
         yield f"{title.capitalize()} lies between {low} ({lower.name}) and {high} ({higher.name})."

@@ -16,6 +16,9 @@ from gradsync.config import Buffers
 from gradsync.errors import InputError
 from gradsync.strategies.base import Strategy
 
+ONE_TENSOR = "data-parallel, without a GPU for each replica, splits and gathers one tensor"
+MORE_PROCESSES = "HINT: --strategy ddp takes any inputs and outputs."
+
 
 class DataParallel(Strategy):
     """1. Scatter: the batch is cut into one piece per replica.
@@ -79,7 +82,11 @@ class Replicas(nn.Module):
         if self._pool:
             self._pool.shutdown(wait=False)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, *args: Any, **keywords: Any) -> Tensor:
+        """Of one tensor: other structures are for torch's own ``DataParallel``, on GPUs."""
+        if keywords or len(args) != 1 or not isinstance(args[0], Tensor):
+            raise InputError(f"{ONE_TENSOR}, not {len(args)} inputs and {len(keywords)} keywords. {MORE_PROCESSES}")
+        (inputs,) = args
         model, *others = self._replicas
         for replica in others:
             replica.train(model.training)
@@ -96,6 +103,8 @@ class Replicas(nn.Module):
         training = torch.is_grad_enabled()
         pieces = inputs.chunk(len(self._replicas))
         outputs = list(self._at_once(apply, self._replicas, pieces))
+        if not all(isinstance(output, Tensor) for output in outputs):
+            raise InputError(f"{ONE_TENSOR}: the model returns a {type(outputs[0]).__name__}. {MORE_PROCESSES}")
         gathered = torch.cat([output.detach() for output in outputs])
         if not training:
             return gathered

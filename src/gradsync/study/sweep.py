@@ -19,7 +19,8 @@ from gradsync.exhibit.form import Axis, Chart, Column, Mark, Section, Table, is_
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS, accuracy_deviation
 from gradsync.figures.catalogue.of_time import SAMPLES, STEP, TRAIN
-from gradsync.figures.figure import At
+from gradsync.figures.figure import At, Figure
+from gradsync.figures.metrics import metric_figure, metrics_of
 from gradsync.figures.value import CERTAIN, Value, deviation_of, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
@@ -140,6 +141,11 @@ def table(found: Sequence[Case], names: Sequence[str]) -> Table:
 FIGURES = (STEP, SAMPLES, TRAIN, TRAIN_LOSS, TEST_LOSS, ACCURACY)
 
 
+def metrics_in(found: Sequence[Case]) -> list[Figure]:
+    """Of the tests of these runs."""
+    return [metric_figure(name) for name in metrics_of(case.figures for case in found)]
+
+
 def is_number(found: Sequence[Case], name: str) -> bool:
     return all(
         isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -154,51 +160,55 @@ def charts(found: Sequence[Case], names: Sequence[str]) -> Iterator[Chart]:
     if len({setting_of(case, x_name) for case in done}) < 2:
         return
     rows: list[Mark] = []
+    metrics = metrics_in(done)
     for case in done:
         parts = [f"{name.replace('_', ' ')} {value_of(case, name)}" for name in others]
         parts += [way_of(case, done)] if len({way_of(other, done) for other in done}) > 1 or not parts else []
         rows.append(
             {
                 "x": setting_of(case, x_name) if is_number(found, x_name) else str(value_of(case, x_name)),
-                **heights(case, ACCURACY, TRAIN),
+                **heights(case, *metrics, TRAIN),
                 "series": ", ".join(parts),
             }
         )
     values = [row["x"] for row in rows if isinstance(row["x"], (int, float))]
     x = Axis("x", x_name.replace("_", " "), log=len(values) == len(rows) and is_wide(values), zero=False)
     kind: Literal["lines", "bars"] = "lines" if values else "bars"
-    if all(row[ACCURACY.name] is not None for row in rows):
-        yield Chart(f"Accuracy by {x.title}", kind, rows, x, axis(ACCURACY), "series")
+    for metric in metrics:
+        if all(row[metric.name] is not None for row in rows):
+            yield Chart(f"{metric.title.capitalize()} by {x.title}", kind, rows, x, axis(metric), "series")
     yield Chart(f"Time by {x.title}", kind, rows, x, axis(TRAIN), "series")
 
 
 def sentences(found: Sequence[Case], names: Sequence[str]) -> Iterator[str]:
-    tested = [case for case in found if case.value(ACCURACY) is not None]
-    if len(tested) > 1:
-        yield best_accuracy(tested, names)
+    for metric in metrics_in(found):
+        tested = [case for case in found if case.value(metric) is not None]
+        if len(tested) > 1 and metric.better:
+            yield best_of(tested, names, metric)
     for case in found:
         if not case.completed:
             yield f"{chosen(case, names)}: {case.remark}."
 
 
-def best_accuracy(tested: Sequence[Case], names: Sequence[str]) -> str:
-    """Which setting reaches the best accuracy, and whether the next one is within the uncertainty."""
-    best, second, *_ = sorted(tested, key=reached, reverse=True)
-    if reached(best) == min(map(reached, tested)):
-        return f"All {len(tested)} reach the same accuracy, {ACCURACY.text(reached(best))}."
-    text = f"The best accuracy is {ACCURACY.text(reached(best))}, with {chosen(best, names)}"
-    if reached(best) - reached(second) <= CERTAIN * math.hypot(doubt(best), doubt(second)):
-        return f"{text}; {ACCURACY.text(reached(second))} with {chosen(second, names)} is within its uncertainty."
+def best_of(tested: Sequence[Case], names: Sequence[str], metric: Figure) -> str:
+    """Which setting is the best by a metric, and whether the next one is within the uncertainty."""
+
+    def reached(case: Case) -> float:
+        return mean_of(case.value(metric)) or 0.0
+
+    best, second, *_ = sorted(tested, key=reached, reverse=metric.better == "higher")
+    if len(set(map(reached, tested))) == 1:
+        return f"All {len(tested)} reach the same {metric.title}, {metric.text(reached(best))}."
+    text = f"The best {metric.title} is {metric.text(reached(best))}, with {chosen(best, names)}"
+    if abs(reached(best) - reached(second)) <= CERTAIN * math.hypot(doubt(best, metric), doubt(second, metric)):
+        return f"{text}; {metric.text(reached(second))} with {chosen(second, names)} is within its uncertainty."
     return f"{text}."
 
 
-def reached(case: Case) -> float:
-    return mean_of(case.value(ACCURACY)) or 0.0
-
-
-def doubt(case: Case) -> float:
-    """Standard deviation over repeats; for a single run, that of drawing other test samples."""
-    return deviation_of(case.value(ACCURACY)) or accuracy_deviation(At(case.run)) or 0.0
+def doubt(case: Case, metric: Figure) -> float:
+    """Standard deviation over repeats; for the accuracy of a single run, that of drawing other test samples."""
+    drawn = accuracy_deviation(At(case.run)) if metric is ACCURACY else None
+    return deviation_of(case.value(metric)) or drawn or 0.0
 
 
 def chosen(case: Case, names: Sequence[str]) -> str:
