@@ -52,6 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "train_me.py").write_text(blocks(DOCS / "library.md", "python")[0])
     (place / "mine.py").write_text(blocks(DOCS / "tutorial.md", "python")[0])
     (place / "ordinary.py").write_text(blocks(DOCS / "watch.md", "python")[0])
+    (place / "houses.py").write_text(blocks(DOCS / "tasks.md", "python")[0])
     return place
 
 

@@ -34,7 +34,7 @@ def abbreviated(value: float, gap: str = "") -> str:
 
 def with_article(noun: str) -> str:
     """An accuracy, a perplexity."""
-    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+    return f"{'an' if noun.startswith(('a', 'e', 'i', 'o', 'rmse')) else 'a'} {noun}"
 
 
 def size_text(count: float) -> str:

@@ -15,6 +15,7 @@ from gradsync.exhibit.runs.table import runs_table
 from gradsync.figures.cases import one_by_one
 from gradsync.figures.catalogue.of_learning import ACCURACY, PERPLEXITY, TRAIN_ACCURACY
 from gradsync.figures.metrics import metric_figure, metrics_of
+from gradsync.figures.value import mean_of
 from gradsync.record import Run
 from gradsync.record.summaries import Test
 
@@ -33,7 +34,7 @@ def names(runs: list[Run]) -> list[str]:
 def test_a_table_has_the_metrics_of_its_runs_and_no_others(tmp_path: Path):
     own = run_with(tmp_path, "ddp", distance=1.2345678, rmse=0.25)
     assert names([own])[-2:] == ["distance", "rmse"] and "accuracy" not in names([own])
-    assert runs_table(subjects([own])).texts()[0][-2:] == ["1.235", "0.2500"]
+    assert runs_table(subjects([own])).texts()[0][-2:] == ["1.235", "0.250"]
     assert "accuracy" not in names([run_with(tmp_path, "ring")])
     both = [own, run_with(tmp_path, "ring", perplexity=8.125)]
     assert names(both)[-3:] == ["distance", "rmse", "perplexity"]
@@ -51,7 +52,7 @@ def test_what_a_loop_of_ones_own_has_logged_is_of_its_training(tmp_path: Path):
     run = steps_of(tmp_path, "ddp", 2, 0.5)
     logged = with_figures(run, metrics=[], test=None, train_metrics={"f1": [0.25, 0.5]})
     assert names([logged])[-1] == "training f1"
-    assert "ddp reaches a training f1 of 0.5000." in findings(subjects([logged]))
+    assert "ddp reaches a training f1 of 0.500." in findings(subjects([logged]))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,6 @@ def test_tokens_are_counted_where_a_sample_is_a_sequence(tmp_path: Path):
     assert run.summary and run.summary.samples_per_second
     table = runs_table(subjects([with_figures(run, positions=64)]))
     (tokens,) = column(table, "tokens")
-    assert tokens.mean == pytest.approx(64 * run.summary.samples_per_second)  # type: ignore[union-attr]
+    assert mean_of(tokens) == pytest.approx(64 * run.summary.samples_per_second)
     assert "tokens" not in names([run])
     assert any("tokens per second" in each for each in findings(subjects([with_figures(run, positions=64)])))
