@@ -12,7 +12,7 @@ demo: $(VENV)/.runtime
 
 # Most tests wait for processes to start: two at a time. Then, one by one, those that must have the machine for themselves.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m 'not alone' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m 'not alone' -n 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest -m alone
 
 lint: $(VENV)/.dev

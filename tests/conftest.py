@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +16,14 @@ from gradsync.record import Run
 # A busy machine makes any case slow: how long one takes says nothing.
 settings.register_profile("gradsync", deadline=None)
 settings.load_profile("gradsync")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With two processes that take a file at a time: files that start processes first, and many short ones at the
+    end, so that neither process waits long for the other."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not (item.path.stem.endswith("_integration") or item.path.stem == "test_docs"))
+
 
 Train = Callable[..., Run]
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -37,16 +43,11 @@ def train(tmp_path: Path) -> Train:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """The command line in a process of its own, in the test's own folder, with no data in sight."""
+    """The command line in the test's own folder, with no data in sight."""
 
     def run(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "gradsync.cli", *args],
-            cwd=tmp_path,
-            env={**os.environ, "GRADSYNC_DATA": str(tmp_path / "no-data"), **environment},
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
+        from in_process import gradsync
+
+        return gradsync(args, tmp_path, {"GRADSYNC_DATA": str(tmp_path / "no-data"), **environment})
 
     return run

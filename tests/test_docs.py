@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gradsync.errors import InputError
+from in_process import gradsync
 from root import needs_cpu_shares, needs_root
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +46,10 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_command_is_installed(tmp_path: Path):
+    assert run("gradsync --version", tmp_path).stdout.startswith("gradsync ")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all commands, in the order of the pages: `gradsync show` shows the runs before it."""
@@ -59,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("command", in_docs())
 def test_every_command_in_the_docs_runs(folder: Path, command: str):
-    done = run(command, folder)
+    done = gradsync(shlex.split(command)[1:], folder, {"GRADSYNC_DATA": str(folder)})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from gradsync.exhibit.form import Chart, Document, Table
 from gradsync.figures.value import mean_of
 from gradsync.study.making.document import document
 from gradsync.study.making.found import found_in
+from in_process import gradsync
 
 SMALL = "--model logistic --threads 1 --train-samples 64 --test-samples 64"
 COMMANDS = {
@@ -53,8 +52,7 @@ class Made:
 @pytest.fixture(scope="session", params=COMMANDS)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
     out = tmp_path_factory.mktemp(request.param)
-    command = [sys.executable, "-m", "gradsync.cli", *shlex.split(COMMANDS[request.param])]
-    done = subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=100)
+    done = gradsync(shlex.split(COMMANDS[request.param]), out, {})
     assert done.returncode == 0, done.stderr + done.stdout
     (folder,) = (out / "studies").iterdir()
     return Made(request.param, done.stdout, folder, document(found_in([folder])))
