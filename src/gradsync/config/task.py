@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gradsync.config.objects import name_of
 from gradsync.config.values import is_reference
 from gradsync.errors import InputError, unknown
 
@@ -44,7 +45,7 @@ def mean_of_figure(metric: str, figure: float | None) -> float | None:
 
 def metric_name(metric: str) -> str:
     """What a metric is called in the record: the user's own by the name of its function."""
-    return metric.rpartition(":")[2]
+    return name_of(metric).rpartition(":")[2]
 
 
 def metrics_for(metrics: Sequence[str], loss: str, model: str) -> tuple[str, ...]:

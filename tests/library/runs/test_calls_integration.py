@@ -54,8 +54,25 @@ def plain_sgd(parameters: Any, lr: float) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr)
 
 
+def summed(outputs: Any, target: Any) -> Any:
+    return nn.functional.cross_entropy(outputs, target, reduction="sum") / len(target)
+
+
+def margin(outputs: Any, target: Any) -> Any:
+    return (outputs.max(1).values - outputs.gather(1, target[:, None])[:, 0]).mean()
+
+
 Sweep = Callable[..., Runs]
-BASE = {"data": make_data, "optimizer": plain_sgd, "steps": 3, "batch_size": 12, "save_model": True, "threads": 1}
+OWN = {"loss": summed, "metric": ["accuracy", margin]}
+BASE = {
+    **OWN,
+    "data": make_data,
+    "optimizer": plain_sgd,
+    "steps": 3,
+    "batch_size": 12,
+    "save_model": True,
+    "threads": 1,
+}
 STRATEGIES = ["all-reduce", Mine, another_of_that_name(1.0), another_of_that_name(0.5), Broken]
 
 
@@ -103,6 +120,8 @@ def test_runs_have_the_names_of_their_objects(runs: Runs):
     figures = [run.summary for run in runs]
     assert [item.strategy for item in figures] == ["all-reduce", "Mine", "Mine-2", "Mine-3", "Broken"]
     assert {(item.model, item.data) for item in figures} == {("Linear", "make_data")}
+    assert {tuple(item.metrics) for item in figures} == {("accuracy", "margin")}
+    assert all(item.test.metrics["margin"] > 0 for item in figures[:-1])
     assert runs[1].folder.name.endswith("Linear-Mine-2w")
     assert runs[1].config["strategy"].startswith("notebook:Mine@")
     assert "not today" in runs[-1].summary.error.message

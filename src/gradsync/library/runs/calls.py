@@ -31,7 +31,7 @@ from gradsync.study.making.found import found_in
 if TYPE_CHECKING:
     import pandas
 
-WITH_LISTS = ("hosts", "sbatch", "decay_epochs")
+WITH_LISTS = ("hosts", "sbatch", "decay_epochs", "metric", "log_to")
 """Settings that are lists themselves: in a sweep, a list for one of them is its value."""
 
 
@@ -41,7 +41,7 @@ def train(*, progress: bool = True, **settings: Any) -> Run:
     run = gradsync.train(model=make_model, strategy=MySync, workers=2, steps=100)
 
     The settings are the flags of the command, with underscores; ``config`` is a file of them. ``model``, ``data``,
-    ``strategy`` and ``optimizer`` may also be functions, classes or objects that are defined in this session.
+    ``loss``, ``metric``, ``optimizer`` and ``strategy`` may also be functions, classes or objects of this session.
     Raises ``RunFailed`` if the run fails.
     """
     with objects.forgotten_afterwards():

@@ -16,7 +16,7 @@ import numpy
 from torch import nn
 
 from gradsync import data, models, strategies
-from gradsync.config import RunConfig, objects, read_file
+from gradsync.config import RunConfig, objects, read_file, task
 from gradsync.config.run import over
 from gradsync.config.values import shown, types_of
 from gradsync.errors import InputError, unknown
@@ -137,6 +137,8 @@ OBJECTS: dict[str, Callable[[Any], Any]] = {
     "optimizer": partial(
         as_function, what="optimizer", wanted="a function or class that takes (parameters, lr), or a name"
     ),
+    "loss": partial(as_function, what="loss", wanted="a function that takes (outputs, target), or a name"),
+    "metric": partial(as_function, what="metric", wanted="a function that takes (outputs, target), or a name"),
 }
 """Setting -> what the ranks get for an object that is given for it."""
 
@@ -145,6 +147,8 @@ BUILT_IN: dict[str, Iterable[str]] = {
     "data": ("synthetic", *data.FILE_SETS),
     "strategy": strategies.STRATEGIES,
     "optimizer": OPTIMIZERS,
+    "loss": task.LOSSES,
+    "metric": (*task.SUITED, task.NO_METRIC),
 }
 """Names that an object never gets, as figures tell runs apart by them."""
 
