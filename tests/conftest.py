@@ -17,12 +17,14 @@ from gradsync.record import Run
 settings.register_profile("gradsync", deadline=None)
 settings.load_profile("gradsync")
 
+TESTS = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With two processes that take a file at a time: files that start processes first, and many short ones at the
-    end, so that neither process waits long for the other."""
+    """With two processes that take a file at a time: the longest files first, which are those of whole commands, then
+    others that start processes, and many short ones at the end, so that neither process waits long for the other."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not (item.path.stem.endswith("_integration") or item.path.stem == "test_docs"))
+        items.sort(key=lambda item: (item.path.parent != TESTS, not item.path.stem.endswith("_integration")))
 
 
 Train = Callable[..., Run]

@@ -167,7 +167,7 @@ def tell(make: Callable[[random.Random], Case], seed: int, count: int) -> list[s
 
 
 def main() -> int:
-    given = asked(__doc__, command_lines=(500, 40), configs=(200, 20), seed=(0, 0))
+    given = asked(__doc__, command_lines=(500, 4), configs=(200, 4), seed=(0, 0))
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         os.environ["GRADSYNC_DATA"] = str(Path(folder) / "no-data")

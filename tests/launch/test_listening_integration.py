@@ -66,6 +66,7 @@ def test_of_every_strategy_nothing_listens_beyond_loopback(tmp_path: Path):
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="no MPI: pip install gradsync[mpi]")
 def test_over_mpi_nothing_listens_beyond_loopback(tmp_path: Path):
     names = ["--strategies", "bucketed,ps-sync", "--workers", "2", "--transport", "mpi"]
+    names += ["--server-placement", "shared"]  # the same two processes for both
     with command(tmp_path, "verify", *VERIFIED, *names) as process:
         assert ever_listening(process) == {"127.0.0.1"}
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
 from gradsync.ledger.parts import HIDDEN, PARTS
-from wandb_file import WandbFile
 
 accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
@@ -191,3 +193,58 @@ def test_show_prints_the_ledger_and_trace_writes_a_file(run, cli):
     wrong = cli("trace", "no-such-run")
     assert wrong.returncode == 2
     assert "holds no run" in wrong.stderr
+
+
+BLOCK, HEADER = 32_768, 7  # of the log format of LevelDB, which the file has; its own header is as long
+WHOLE, LAST = 1, 4
+
+
+class WandbFile:
+    """What wandb has written offline, read with its own message types: the run, its history, config and summary."""
+
+    def __init__(self, folder: Path) -> None:
+        (path,) = folder.rglob("*.wandb")
+        self.run: Any = None
+        self.exit_code: int | None = None
+        self.history: list[dict[str, Any]] = []
+        self.summary: dict[str, Any] = {}
+        for record in records(path.read_bytes()):
+            kind = record.WhichOneof("record_type")
+            if kind == "run":
+                self.run = record.run
+            elif kind == "exit":
+                self.exit_code = record.exit.exit_code
+            elif kind == "history":
+                self.history.append(values(record.history.item))
+            elif kind == "summary":
+                self.summary |= values(record.summary.update)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return values(self.run.config.update)
+
+    def series(self, tag: str) -> list[tuple[int, float]]:
+        return [(row["step"], row[tag]) for row in self.history if tag in row]
+
+
+def values(items: Any) -> dict[str, Any]:
+    return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
+
+
+def records(data: bytes) -> Iterator[Any]:
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    place, parts = HEADER, b""
+    while place + HEADER <= len(data):
+        left = BLOCK - place % BLOCK
+        if left < HEADER:
+            place += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", data, place)
+        parts += data[place + HEADER : place + HEADER + length]
+        place += HEADER + length
+        if kind in (WHOLE, LAST):
+            record = Record()
+            record.ParseFromString(parts)
+            parts = b""
+            yield record
