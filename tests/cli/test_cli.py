@@ -44,6 +44,16 @@ def test_strategy_options_by_name():
         parse(["probe", "--options.bucket-mb", "5"])
 
 
+def test_options_of_the_model_are_apart_from_those_of_the_strategy(tmp_path: Path):
+    run = parse_train("--model-options.width", "64", "--options.bucket-mb=5", "--model-options.depth=2").run
+    assert (run.model_options, run.options) == ({"width": "64", "depth": "2"}, {"bucket-mb": "5"})
+    path = tmp_path / "run.toml"
+    path.write_text('model = "gpt"\n[model-options]\nwidth = 32\nheads = 4\n')
+    run = parse_train("--config", str(path), "--model-options.width", "64").run
+    assert run.model_options == {"width": "64", "heads": "4"}
+    assert parse_train("--metric", "rmse,own.py:f1", "--loss", "mse").run.metric == ("rmse", "own.py:f1")
+
+
 def test_flags_win_over_the_file(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text('model = "logistic"\nepochs = 3\nbatch-size = 32\n[options]\nbucket-mb = 5\n')

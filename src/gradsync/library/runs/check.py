@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
+import shutil
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from gradsync.study.verify import VerifyStudy
 
 TRIED = 2  # samples
+COMPILERS = (os.environ.get("CXX", "g++"), "g++", "clang++", "c++")
 
 
 def check(asked: Sequence[RunConfig], to_start: bool = True) -> list[Resolved]:
@@ -176,6 +179,10 @@ def check_launcher(config: Resolved) -> None:
         device = world.choose_device(config.device, world.World())
         if config.precision == "fp16" and device.type == "cpu":
             raise InputError(NO_FP16)
+        if config.compile and device.type == "cpu" and not any(map(shutil.which, COMPILERS)):
+            raise InputError(
+                "--compile needs a C++ compiler on a CPU, and none is here: install g++, or leave it out."
+            )
     if config.transport == "mpi" and importlib.util.find_spec("mpi4py") is None:
         raise InputError("--transport mpi needs mpi4py and an MPI: pip install 'gradsync[mpi]'.")
     if config.launcher == "mpi":
