@@ -75,7 +75,7 @@ TASKS: dict[str, dict[str, Any]] = {
         **{"compile": True, "epochs": 3},
     },
     "nothing": {"model": "own.py:line", "data": "own.py:numbers", "loss": "own.py:distance"},
-    "gpt": {"model": "gpt", "model_options": GPT, "train_samples": 20, "test_samples": 5, "accumulate": 2},
+    "gpt": {"model": "gpt", "model_options": GPT, "data": "text:book.txt", "train_samples": 20, "accumulate": 2},
 }
 METRICS = {
     **{"regression": ["rmse"], "yes or no": ["accuracy"], "tokens": ["accuracy"], "own": ["largest", "rmse"]},
@@ -90,6 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tasks")
     (place / "own.py").write_text(OWN)
     (place / "parts.py").write_text(PARTS)
+    (place / "book.txt").write_text("to be or not to be, that is the question. " * 12)
     return place
 
 
@@ -99,7 +100,14 @@ def asked(folder: Path, **settings: Any) -> RunConfig:
     def placed(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(placed, value))
-        return f"{folder}/{value}" if isinstance(value, str) and value.startswith("own.py") else value
+        begin = next(
+            (each for each in ("own.py", "text:") if isinstance(value, str) and value.startswith(each)), None
+        )
+        return (
+            value
+            if begin is None
+            else value.replace("own.py", f"{folder}/own.py").replace("text:", f"text:{folder}/")
+        )
 
     given = {name: placed(value) for name, value in (SHARED | settings).items()}
     return RunConfig(**given, out=str(folder / "runs"))
