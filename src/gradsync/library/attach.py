@@ -82,6 +82,7 @@ def attach(
     if record is not None:
         recording.claim(Path(record), comm, device)
     sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer)
+    agreeing.loss_scale = 1.0  # the loss is the user's: ddp, if measured, then takes the mean by itself
     if record is not None:
         settings = settings_of(sync, Path(record), kind, name, over_mpi=over_mpi, replicas=replicas, sync_bn=sync_bn)
         settings.log_to = settings.asked.log_to = names

@@ -20,8 +20,9 @@ from gradsync.library.recording import Recording, Stopped, read_values
 from gradsync.library.report import finish_recording
 from gradsync.library.uneven import Presence, weigh
 from gradsync.live.trackers.running import Trackers
-from gradsync.strategies import Strategy
+from gradsync.strategies import Strategy, strategy_of
 from gradsync.strategies.gradients import unused
+from gradsync.strategies.gradients.nothing import contribute_nothing
 from gradsync.strategies.gradients.untouched import Untouched
 
 Batch = TypeVar("Batch")
@@ -207,7 +208,7 @@ class Sync:
         does not know of the learning rates and the clipping in the others' loops.
         """
         presence = self._presence
-        if presence is None or not self.strategy.is_attached:
+        if presence is None or strategy_of(self.model) is not self.strategy:
             return
         while True:
             self.optimizer.zero_grad()  # of a forward and backward after the last step
@@ -217,7 +218,7 @@ class Sync:
                 break
             if self._recording:
                 self._recording.no_batch()
-            self.strategy.contribute_nothing()
+            contribute_nothing(self.strategy)
             self._agree(len(present))
             self.strategy.update()
             if self._recording:

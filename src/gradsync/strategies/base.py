@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -66,12 +66,6 @@ class Strategy:
     default_buffers: ClassVar[Buffers] = "local"
     """What happens to BatchNorm's running statistics unless --buffers says otherwise."""
 
-    unused: Unused = "refuse"
-    """Parameters without a gradient in a step: refused, or counted as a gradient of zero (``gradients.unused``)."""
-
-    loss_scale = 1.0
-    """The factor by which our training loop multiplies the loss. Only ddp changes it, in runs that are measured."""
-
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None) -> None:
         self.comm = comm
         self.buffers: Buffers = buffers or self.default_buffers
@@ -79,6 +73,12 @@ class Strategy:
         self.optimizer: Optimizer
         self.forward: nn.Module
         """What is called when the strategy is called: the model, or what ``attach`` wrapped around it."""
+
+        self.unused: Unused = "refuse"
+        """Parameters without a gradient in a step: refused, or counted as a gradient of zero."""
+
+        self.loss_scale = 1.0
+        """The factor by which our training loop multiplies the loss. Only ddp sets it, in runs that are measured."""
 
         self._undo: list[Callable[[], object]] = []
 
@@ -118,10 +118,6 @@ class Strategy:
             self.forward = self.model
             self.loss_scale = 1.0
 
-    @property
-    def is_attached(self) -> bool:
-        return bool(self._undo)
-
     def state_dict(self) -> dict[str, Any]:
         """What the strategy keeps between steps, apart from the model and the optimizer's state."""
         return {}
@@ -159,10 +155,6 @@ class Strategy:
         self.comm.meter.phase("agree")
         self.agree()
         self.update()
-
-    def contribute_nothing(self) -> None:
-        """In place of forward and backward, on a rank without a batch: gradients of zero, ready in the same order."""
-        zero_backward([parameter for _, parameter in self._trainable])
 
     def accumulating(self) -> AbstractContextManager[object]:
         """A context for forward and backward of all micro-batches but the last: gradients add up, nothing is sent."""
@@ -204,9 +196,3 @@ class Strategy:
             return None
         layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
         return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
-
-
-def zero_backward(parameters: list[nn.Parameter], outputs: Sequence[Tensor] | None = None) -> None:
-    """Backward from the parameters themselves, or from outputs that equal them, with gradients of zero."""
-    roots = [parameter.view_as(parameter) for parameter in parameters] if outputs is None else list(outputs)
-    torch.autograd.backward(roots, [torch.zeros_like(root) for root in roots])

@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from gradsync.comm import Comm, Traffic, cost
 from gradsync.config import Buffers
-from gradsync.strategies.base import Strategy, zero_backward
+from gradsync.strategies.base import Strategy
 from gradsync.strategies.bucketed import positive_size
 
 # torch 2.13 renamed this argument and warns about the old name, the only one that 2.11 has.
@@ -63,32 +63,11 @@ class DDP(Strategy):
     def agree(self) -> None:
         self.gradients()  # refuses parameters without one: DDP would only say so at the next forward
 
-    def contribute_nothing(self) -> None:
-        ddp = self.forward
-        if not isinstance(ddp, DistributedDataParallel):
-            return super().contribute_nothing()
-        ddp.module = ParametersOnly(self.model)  # DDP's reducer is prepared by a forward of its own
-        try:
-            zero_backward([parameter for _, parameter in self._trainable], ddp())
-        finally:
-            ddp.module = self.model
-
     def accumulating(self) -> AbstractContextManager[object]:
         return self.forward.no_sync() if isinstance(self.forward, DistributedDataParallel) else nullcontext()
 
     def gradient_traffic(self, count: int) -> Traffic:
         return cost.all_reduce(self.comm.size, count)
-
-
-class ParametersOnly(nn.Module):
-    """Returns the trainable parameters of a model, which are not registered here."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self._trainable = lambda: [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-    def forward(self) -> list[Tensor]:
-        return [parameter.view_as(parameter) for parameter in self._trainable()]
 
 
 def all_reduce_stamped(sync, bucket):  # without types: DDP refuses annotations that are strings
