@@ -200,7 +200,10 @@ class Watcher:
         if self._epoch == 0 or self._pass != self._trained_pass:
             self._epoch, self._trained_pass = self._epoch + 1, self._pass
         facts = {"epoch": self._epoch, **({"samples": self._samples} if self._samples else {})}
+        was_open = self.record.is_open
         self.record.step({**facts, **self.meter.end()}, optimizer)
+        if not was_open:
+            self.meter.restart()  # what it takes to begin a record is no part of the second step
         self._in_step = self._had_backward = False
         self.traffic, self._phase = Traffic(), ""
         self._enter("data")
