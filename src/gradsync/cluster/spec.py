@@ -196,7 +196,7 @@ def find_cluster(name: str) -> Cluster:
 
 
 def remembered(name: str) -> Cluster:
-    values = json.loads(file_of(name).read_text(encoding="utf-8"))
+    values = {"like": None, **json.loads(file_of(name).read_text(encoding="utf-8"))}  # earlier versions had none
     shape, groups = Shape(**values["shape"]), tuple(values["groups"])
     network, nodes, like = values["network"], shape.nodes, values["like"]
     if (
