@@ -210,7 +210,7 @@ LISTING_SOMETHING_ELSE = {
     "launch/processes.py",  # /proc
     "launch/mpi/leftovers.py",  # /dev/shm and /proc
     "launch/__init__.py",  # the logs of one run
-    "observe/started/folder.py",  # whether a folder is empty, and traces of processes
+    "observe/started/folder.py",  # traces of processes
 }
 
 

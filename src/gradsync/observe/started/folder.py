@@ -16,7 +16,7 @@ from gradsync.launch.finish import finish, rank_names
 from gradsync.launch.processes import pids_here
 from gradsync.observe.entrance import TRACES
 from gradsync.observe.started.command import Ended
-from gradsync.record import Run, create_folder, is_run, rank_files, read_run
+from gradsync.record import Run, create_folder, has_files, is_run, rank_files, read_run
 
 PATIENCE_SECONDS = 10  # for processes of the command that live on after it
 POLL_SECONDS = 0.05
@@ -40,12 +40,12 @@ def joined(folder: Path, new: bool = False) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / TRACES).mkdir(exist_ok=not new)
-        others = [path for path in folder.iterdir() if path.name != TRACES]
+        taken = has_files(folder)  # the traces are hidden
     except FileExistsError:
         raise InputError(f"{folder} is there already: choose another --name, or --join it.") from None
     except OSError as error:
         raise InputError(f"cannot record into {folder}: {error.strerror or error}.") from None
-    if new and others:
+    if new and taken:
         (folder / TRACES).rmdir()
         raise InputError(f"{folder} is not empty: a run is recorded into a folder of its own. Choose another --name.")
     if is_run(folder) and read_run(folder).summary:
