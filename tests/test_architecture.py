@@ -29,7 +29,7 @@ ALLOWED = {
     "data": BASE | {"config", "record"},
     "train": BASE | {"config", "data", "models", "record", "strategies"},
     "rank": BASE | {"comm", "config", "data", "meter", "models", "record", "strategies", "train"},
-    "observe": BASE | {"comm", "config", "launch", "ledger", "library", "meter", "models", "rank", "record"},
+    "observe": BASE | {"comm", "config", "launch", "ledger", "library", "live", "meter", "models", "rank", "record"},
     "cluster": BASE | {"config", "record"},
     "launch": BASE | {"cluster", "config", "ledger", "rank", "record"},
     "exhibit": BASE | {"cluster", "config", "figures", "ledger", "record"},

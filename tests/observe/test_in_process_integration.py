@@ -12,7 +12,7 @@ from gradsync.record import Run, read_run
 
 SCRIPT = """
 import gradsync
-gradsync.watch(out="kept", name="mine")
+gradsync.watch(out="kept", name="mine", log_to="tensorboard")
 gradsync.watch()  # a cell of a notebook that runs twice
 import torch
 from torch import nn
@@ -57,6 +57,7 @@ def test_the_run_has_every_step_and_the_exception(done):
     assert [row["epoch"] for row in run.steps()] == [1, 1, 2, 2, 3, 3]
     assert {row["samples"] for row in run.steps()} == {6}
     assert (run.summary.error.type, run.summary.error.message) == ("ValueError", "enough")
+    assert list(run.folder.glob("tensorboard/rank-0/events.*"))
     assert sum(run.summary.ledger.values()) == pytest.approx(run.summary.seconds_per_step, rel=0.02)
 
 
@@ -69,7 +70,8 @@ def test_the_script_prints_and_ends_as_it_would(done):
 
 
 def test_a_script_that_dies_at_import_is_told_apart(tmp_path: Path):
-    words = [sys.executable, "-m", "gradsync.cli", "watch", "--", sys.executable, "-c", "import torch, nosuchmodule"]
+    words = [sys.executable, "-m", "gradsync.cli", "watch", "--log-to", "tensorboard", "--"]
+    words += [sys.executable, "-c", "import torch, nosuchmodule"]
     process = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert process.returncode == 1
     assert "ModuleNotFoundError" in process.stderr

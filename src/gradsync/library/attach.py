@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Comm, TorchComm, mpi
 from gradsync.config import Buffers
-from gradsync.config.values import listed
 from gradsync.errors import InputError
 from gradsync.library import ending, recording
 from gradsync.library.settings import settings_of
@@ -114,10 +113,9 @@ def refuse_mistaken(model: nn.Module, optimizer: Optimizer) -> None:
 
 
 def tracker_names(log_to: str | Sequence[str], record: object) -> tuple[str, ...]:
-    names = tuple(listed(log_to) if isinstance(log_to, str) else log_to)
+    names = trackers.named(log_to)
     if names and record is None:
         raise InputError(f"log_to={log_to!r} follows the record of the run: add record=, the folder to record into.")
-    trackers.check(names, "log_to")
     return names
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradsync.errors import InputError
+from gradsync.live import trackers
+from gradsync.live.trackers.running import Trackers
 from gradsync.observe.entrance import FOLDER
 from gradsync.observe.hooks import Hooks
 from gradsync.observe.watcher import Watcher
@@ -30,18 +33,37 @@ def watch_by_environment() -> None:
     start(Watcher(lambda _: Path(os.environ[FOLDER])))
 
 
-def watch(out: str | os.PathLike[str] = "runs", *, name: str | None = None, report: bool = True) -> None:
+def watch(
+    out: str | os.PathLike[str] = "runs",
+    *,
+    name: str | None = None,
+    report: bool = True,
+    log_to: str | Sequence[str] = (),
+) -> None:
     """Record the training of this script, as ``gradsync watch`` does: one line at its top.
 
     Functions of torch.distributed that were imported by name before it are not seen. ``out``: the folder in which the
     run gets its own, called ``name`` or after date, time and script. ``report``: rank 0 prints the tables at the end.
-    Under the command this does nothing, as the command does it all.
+    ``log_to``: also log it to tensorboard, mlflow or wandb, or to several. Under the command this does nothing, as
+    the command does it all.
     """
     if _watched:
         return
     if name is not None and (Path(out) / name).exists():
         raise InputError(f"{Path(out) / name} is there already: choose another name, or leave it out.")
-    start(Watcher(lambda here: agreed_folder(here, Path(out), name), lambda record: finish(record, report)))
+    names = trackers.named(log_to)
+    logged = Trackers()
+
+    def place(here: World) -> Path:
+        folder = agreed_folder(here, Path(out), name)
+        logged.begin(folder, names if here.rank == 0 else ())
+        return folder
+
+    def end(record: Recording) -> None:
+        finish(record, report)
+        logged.end()
+
+    start(Watcher(place, end))
 
 
 def start(watcher: Watcher) -> None:

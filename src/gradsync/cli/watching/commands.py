@@ -8,6 +8,8 @@ from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from gradsync.cli.flags import ONE_WORD
+
 
 @dataclass(kw_only=True)
 class Watch:
@@ -25,6 +27,10 @@ class Watch:
     join: Path | None = None
     """Record into this folder together with the same command on other nodes that share it; the last to end finishes
     the run."""
+
+    log_to: Annotated[tuple[str, ...], ONE_WORD] = ()
+    """Also log the run to tensorboard, mlflow or wandb while it goes on, or to several; or to your own as
+    file.py:Class."""
 
     details: FlagCreatePairsOff[bool] = False
     """Also print details rank by rank, such as bytes against the closed form, and host metrics."""

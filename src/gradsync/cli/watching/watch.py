@@ -12,25 +12,31 @@ from gradsync.text import printable
 
 def watch(command: Watch) -> int:
     from gradsync.draw.console import say
+    from gradsync.live import trackers
+    from gradsync.live.trackers.running import tracked
     from gradsync.observe.entrance import environment
     from gradsync.observe.started.command import end_alike, run
-    from gradsync.observe.started.folder import Commands, joined, new_folder, run_of
+    from gradsync.observe.started.folder import Commands, discard_unused, joined, new_folder, run_of
 
     if not command.words:
         raise InputError("no command to watch: gradsync watch -- torchrun --nproc-per-node 2 train.py")
     if command.join and command.name:
         raise InputError("you set both --join and --name: --join names the folder itself.")
+    trackers.check(command.log_to)
     folder = joined(command.join) if command.join else new_folder(command.out, command.name, command.words)
     commands = Commands(folder)
-    try:
-        ended = run(command.words, environment(folder))
-    except InputError:
-        commands.discard()
-        raise
-    try:
-        show_watched(run_of(folder, commands, ended), command)
-    except InputError as error:  # the exit code stays that of the command
-        say(f"gradsync: {printable(error)}", sys.stderr)
+    with tracked(folder, command.log_to):
+        try:
+            ended = run(command.words, environment(folder))
+        except InputError:
+            commands.discard()
+            raise
+        try:
+            show_watched(run_of(folder, commands, ended), command)
+        except InputError as error:  # the exit code stays that of the command
+            say(f"gradsync: {printable(error)}", sys.stderr)
+    if command.log_to:
+        discard_unused(folder)
     return end_alike(ended)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from gradsync.config.values import listed
 from gradsync.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ def check(names: Sequence[str], setting: str = "--log-to") -> None:
             raise unknown("tracker", name, TRACKERS, f"Or your own: {setting} file.py:Class.")
         elif not is_installed(name):
             raise InputError(f"{setting} {name} needs the package {name}: pip install 'gradsync[{name}]'.")
+
+
+def named(log_to: str | Sequence[str]) -> tuple[str, ...]:
+    """The trackers that are named in Python, checked."""
+    names = tuple(listed(log_to) if isinstance(log_to, str) else log_to)
+    check(names, "log_to")
+    return names
 
 
 def is_own(name: str) -> bool:

@@ -82,6 +82,14 @@ class Commands:
                 self._traces.parent.rmdir()
 
 
+def discard_unused(folder: Path) -> None:
+    """Leave nothing of a tracker behind where nothing was recorded."""
+    if not is_run(folder):
+        shutil.rmtree(folder / "logs", ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()
+
+
 def run_of(folder: Path, commands: Commands, ended: Ended) -> Run:
     """The run that was recorded; an InputError says why there is none, or why it is not whole yet."""
     wait_for_ranks(folder)
