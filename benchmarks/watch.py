@@ -10,6 +10,7 @@ its steps, in the same way in all three, without the first ones.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import statistics
@@ -67,6 +68,10 @@ def train(way: str, model_name: str, steps: int, batch_size: int, folder: Path) 
     if dist.get_rank() == 0:
         (folder / "seconds.json").write_text(json.dumps(seconds[SKIPPED:]))
     if way != "attach":
+        # DDP goes before its group: the last reference to a group that Python drops makes torch wait for threads of
+        # gloo that wait for Python's lock (one of 10 bare scripts on a busy machine).
+        del wrapped
+        gc.collect()
         dist.destroy_process_group()
 
 

@@ -39,10 +39,15 @@ def in_docs() -> list[object]:
     ]
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """That of a shell in which the virtual environment is active."""
+    return {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "GRADSYNC_DATA": str(folder)}
+
+
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "GRADSYNC_DATA": str(folder)}
+    variables = {**os.environ, **environment(folder)}
     return subprocess.run(
-        shlex.split(command), cwd=folder, env=environment, capture_output=True, text=True, timeout=200
+        shlex.split(command), cwd=folder, env=variables, capture_output=True, text=True, timeout=200
     )
 
 
@@ -64,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("command", in_docs())
 def test_every_command_in_the_docs_runs(folder: Path, command: str):
-    done = gradsync(shlex.split(command)[1:], folder, {"GRADSYNC_DATA": str(folder)})
+    done = gradsync(shlex.split(command)[1:], folder, environment(folder))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

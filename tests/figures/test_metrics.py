@@ -16,14 +16,13 @@ from gradsync.figures.cases import one_by_one
 from gradsync.figures.catalogue.of_learning import ACCURACY, PERPLEXITY, TRAIN_ACCURACY
 from gradsync.figures.metrics import metric_figure, metrics_of
 from gradsync.figures.value import mean_of
-from gradsync.record import Run
-from gradsync.record.summaries import Test
+from gradsync.record import Run, summaries
 
 
 def run_with(folder: Path, strategy: str, **metrics: float) -> Run:
     """A run whose test gave these figures."""
     run = steps_of(folder, strategy, 2, 0.5)
-    test = Test(loss=1.0, count=1000, metrics=metrics)
+    test = summaries.Test(loss=1.0, count=1000, metrics=metrics)
     return with_figures(run, metrics=list(metrics), test=test, loss="own.py:loss")
 
 
@@ -45,7 +44,7 @@ def test_a_record_of_an_earlier_version_has_accuracy(tmp_path: Path):
     old = with_figures(steps_of(tmp_path, "ddp", 2, 0.5), metrics=None)
     assert old.summary
     assert metrics_of([old.summary]) == ["accuracy"]
-    assert Test(loss=1.0, count=10, accuracy=0.5, correct=5).metrics == {"accuracy": 0.5}
+    assert summaries.Test(loss=1.0, count=10, accuracy=0.5, correct=5).metrics == {"accuracy": 0.5}
 
 
 def test_what_a_loop_of_ones_own_has_logged_is_of_its_training(tmp_path: Path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -90,10 +89,9 @@ def test_a_rank_without_a_batch_takes_part_in_steps_of_no_samples(printed: str, 
 
 
 def test_a_folder_that_cannot_take_the_record_is_refused_on_every_rank(printed: str):
-    refusals = re.findall(r"refused: ([^\n]*)", printed)
-    assert len(refusals) == 4
-    assert sum("is not empty" in refusal for refusal in refusals) == 1
-    assert sum("rank 0 refuses to record" in refusal for refusal in refusals) == 2
+    """Two processes print at once: their lines may share one line."""
+    counted = {text: printed.count(text) for text in ("refused: ", "is not empty", "rank 0 refuses to record")}
+    assert list(counted.values()) == [4, 1, 2], counted
 
 
 def test_a_rank_that_fails_is_named_with_its_traceback(folder: Path):

@@ -72,7 +72,7 @@ def test_the_batch_splits_over_every_number_of_workers_or_is_refused():
 def test_it_is_20_steps_unless_asked_otherwise():
     assert (VerifyStudy().steps, VerifyStudy(steps=3).steps) == (20, 3)
     assert resolved(VerifyStudy(epochs=2).run("ddp", 2)).steps is None
-    with pytest.raises(InputError, match="event files"):
+    with pytest.raises(InputError, match="verify logs to no trackers"):
         VerifyStudy(tensorboard=True)
 
 

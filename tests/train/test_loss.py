@@ -129,7 +129,7 @@ def number(outputs, target): return 1.0
 def nothing(outputs, target): pass
 def whole(outputs, target): return torch.tensor(3)
 def apart(outputs, target): return torch.tensor(3.0)
-def breaks(outputs, target): return outputs["missing"]
+def breaks(outputs, target): return {}["missing"]
 """
 
 

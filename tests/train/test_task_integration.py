@@ -54,7 +54,7 @@ def distance(outputs, target): return (outputs[:, 0] - target).abs().mean()
 def largest(outputs, target): return (outputs[:, 0] - target).abs().mean()
 def compiled(outputs, target): return outputs["compiled"]
 def nothing(outputs, target): pass
-def breaks(outputs, target): return target["missing"]
+def breaks(outputs, target): return {}["missing"]
 def nesterov(parameters, lr): return torch.optim.SGD(parameters, lr=lr, momentum=0.5, nesterov=True)
 """
 GPT = {"width": "16", "depth": "1", "heads": "2", "context": "8"}
