@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,13 @@ def test_help_has_a_sentence_and_a_real_default_for_every_flag(
         assert item.help, item
         assert not (item.hint and "Default:" in item.help), item
         assert all(name in said for name in item.spellings), item
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_has_no_number_that_could_be_split(words: tuple[str, ...]):
+    """The parser breaks lines behind commas."""
+    thousands = re.compile(r"(?<![\d,])\d{1,3},\d{3}(?![\d,])")
+    assert [item.help for item in flags_of(COMMANDS[words]) if thousands.search(item.help)] == []
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -40,7 +40,7 @@ class Task:
     (returns train and test Datasets)."""
 
     train_samples: int | None = None
-    """Train on the first N samples. Default: all; synthetic makes 2,560 (fewer of large images)."""
+    """Train on the first N samples. Default: all; synthetic makes 2560 (fewer of large images)."""
 
     test_samples: int | None = None
     """Test on the first N samples. Default: all; synthetic makes 512."""
@@ -89,11 +89,11 @@ class Recipe:
 
     lr_scaling: Literal["none", "linear", "sqrt"] | None = None
     """Scale the learning rate linearly with the workers, or by their square root. Default: none; linear for
-    --batch-per-worker with a global batch above 1,024."""
+    --batch-per-worker with a global batch above 1024."""
 
     warmup_epochs: float | None = None
     """Epochs over which the learning rate rises to its full value. Default: none; where it is scaled and the global
-    batch is above 1,024, 5 epochs, but at most a quarter of the run."""
+    batch is above 1024, 5 epochs, but at most a quarter of the run."""
 
     schedule: Literal["constant", "cosine", "step"] = "constant"
     """Learning-rate schedule after warm-up: cosine decays to 0, step divides by ten at each of --decay-epochs."""
