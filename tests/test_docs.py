@@ -136,9 +136,3 @@ def refusal_of(words: list[str]) -> str | None:
     except InputError as error:
         return None if re.search(r" needs [A-Z]{2}|Name one of", str(error)) else str(error)
     return None
-
-
-def test_no_page_has_a_private_name_for_the_reports():
-    pattern = re.compile(r"\bthe seeds\b|\bseeds'|\bseed 00\d", re.IGNORECASE)
-    files = [*PAGES, *(path for part in ("src", "benchmarks") for path in (ROOT / part).rglob("*.py"))]
-    assert [path.name for path in files if pattern.search(path.read_text())] == []
