@@ -114,6 +114,10 @@ BAD = {
     "unknown model": (["--model", "vgg1"], "Did you mean vgg11?"),
     "unknown data": (["--data", "cifar"], "Did you mean cifar10?"),
     "unknown strategy": (["--strategy", "dpp"], "Did you mean ddp?"),
+    "several strategies": (
+        ["--strategies", "ddp,ring"],
+        "HINT: gradsync compare --strategies ddp,ring makes a run with each.",
+    ),
     "unknown option": (["--strategy", "ddp", "--options.bucket-md", "3"], "Did you mean bucket-mb?"),
     "bad option": (["--strategy", "ddp", "--options.bucket-mb", "0"], "must be more than 0"),
     "unknown flag": (["--modle", "vgg11"], "--model"),
