@@ -40,6 +40,7 @@ def test_strategy_options_by_name():
         "bucket-mb": "5",
         "other": "x",
     }
+    assert parse_train("--options.bucket_mb", "5", "--options.bucket-mb=-6").run.options == {"bucket-mb": "-6"}
     with pytest.raises(InputError, match=r"no flag '--options\.bucket-mb'"):
         parse(["probe", "--options.bucket-mb", "5"])
 
