@@ -17,7 +17,8 @@ from root import needs_cpu_shares, needs_root
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted({*DOCS.glob("*.md")} - {DOCS / "tutorial.md"})]
+FIRST = [ROOT / "README.md", DOCS / "README.md", DOCS / "tutorial.md"]
+PAGES = [*FIRST, *sorted({*DOCS.rglob("*.md")} - {*FIRST}, key=lambda page: page.name)]
 BIN = Path(sys.executable).parent
 
 
@@ -59,10 +60,10 @@ def test_the_command_is_installed(tmp_path: Path):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all commands, in the order of the pages: `gradsync show` shows the runs before it."""
     place = tmp_path_factory.mktemp("docs")
-    (place / "train_me.py").write_text(blocks(DOCS / "library.md", "python")[0])
+    (place / "train_me.py").write_text(blocks(DOCS / "using" / "library.md", "python")[0])
     (place / "mine.py").write_text(blocks(DOCS / "tutorial.md", "python")[0])
-    (place / "ordinary.py").write_text(blocks(DOCS / "watch.md", "python")[0])
-    (place / "houses.py").write_text(blocks(DOCS / "tasks.md", "python")[0])
+    (place / "ordinary.py").write_text(blocks(DOCS / "using" / "watch.md", "python")[0])
+    (place / "houses.py").write_text(blocks(DOCS / "using" / "tasks.md", "python")[0])
     return place
 
 
@@ -74,7 +75,7 @@ def test_every_command_in_the_docs_runs(folder: Path, command: str):
 
 
 def test_the_library_script_trains_alike_on_every_rank_and_alone(folder: Path):
-    torchrun = next(command for command in commands(DOCS / "library.md") if command.startswith("torchrun "))
+    torchrun = next(command for command in commands(DOCS / "using" / "library.md") if command.startswith("torchrun "))
     # Two processes print at once: their lines may share one line, so figures end where digits do.
     ranks = re.findall(r"rank (\d) of 2: accuracy ([\d.]+), weight (-?[\d.]+)", run(torchrun, folder).stdout)
     assert sorted(rank for rank, _, _ in ranks) == ["0", "1"]
@@ -95,6 +96,13 @@ def test_every_file_and_heading_the_docs_name_is_there(page: Path):
         if heading not in headings(page.parent / target):
             missing.append(f"{target}#{heading}")
     assert not missing
+
+
+def test_the_index_of_the_docs_begins_with_the_tutorial_and_leads_to_every_page():
+    linked = re.findall(r"^- \[[^]]+\]\(([^)#]+)\)", (DOCS / "README.md").read_text(), re.MULTILINE)
+    assert linked[0] == "tutorial.md"
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix in (".md", ".ipynb")}
+    assert sorted(linked) == sorted(pages - {"README.md"})
 
 
 def headings(page: Path) -> set[str]:
@@ -136,9 +144,3 @@ def refusal_of(words: list[str]) -> str | None:
     except InputError as error:
         return None if re.search(r" needs [A-Z]{2}|Name one of", str(error)) else str(error)
     return None
-
-
-def test_no_page_has_a_private_name_for_the_reports():
-    pattern = re.compile(r"\bthe seeds\b|\bseeds'|\bseed 00\d", re.IGNORECASE)
-    files = [*PAGES, *(path for part in ("src", "benchmarks") for path in (ROOT / part).rglob("*.py"))]
-    assert [path.name for path in files if pattern.search(path.read_text())] == []

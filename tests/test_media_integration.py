@@ -70,7 +70,7 @@ def test_no_section_and_no_finding_is_there_twice(made: Made):
     assert len(set(made.document.summary)) == len(made.document.summary)
 
 
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_terminal_has_every_cell(made: Made, width: int):
     whole = text(made.document, width, details=True)
     for table in made.tables[: -1 if made.document.environment else None]:

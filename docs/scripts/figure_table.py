@@ -1,4 +1,4 @@
-"""Writes the table of all figures into docs/figures.md, from the catalogue in src/gradsync/figures.
+"""Writes the table of all figures into docs/measuring/figures.md, from the catalogue in src/gradsync/figures.
 
 python docs/scripts/figure_table.py writes the table; with --check it only checks that the page is up to date.
 """
@@ -35,4 +35,4 @@ def written() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write_or_check("figures.md", "figures", written(), Path(__file__).name))
+    sys.exit(write_or_check("measuring/figures.md", "figures", written(), Path(__file__).name))

@@ -1,4 +1,4 @@
-"""Draws into docs/design.md which package ("room") of src/gradsync imports which. A cycle is an error.
+"""Draws into docs/internals/design.md which package ("room") of src/gradsync imports which. A cycle is an error.
 
 python docs/scripts/import_graph.py writes the graph; with --check it only checks that the page is up to date.
 """
@@ -81,7 +81,7 @@ def main() -> int:
     except CycleError as cycle:
         print(f"The packages import each other in a cycle: {' -> '.join(cycle.args[1])}.", file=sys.stderr)
         return 1
-    return write_or_check("design.md", "import graph", drawn(graph), Path(__file__).name)
+    return write_or_check("internals/design.md", "import graph", drawn(graph), Path(__file__).name)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def test_strategy_options_by_name():
         "bucket-mb": "5",
         "other": "x",
     }
+    assert parse_train("--options.bucket_mb", "5", "--options.bucket-mb=-6").run.options == {"bucket-mb": "-6"}
     with pytest.raises(InputError, match=r"no flag '--options\.bucket-mb'"):
         parse(["probe", "--options.bucket-mb", "5"])
 
@@ -114,6 +115,10 @@ BAD = {
     "unknown model": (["--model", "vgg1"], "Did you mean vgg11?"),
     "unknown data": (["--data", "cifar"], "Did you mean cifar10?"),
     "unknown strategy": (["--strategy", "dpp"], "Did you mean ddp?"),
+    "several strategies": (
+        ["--strategies", "ddp,ring"],
+        "HINT: gradsync compare --strategies ddp,ring makes a run with each.",
+    ),
     "unknown option": (["--strategy", "ddp", "--options.bucket-md", "3"], "Did you mean bucket-mb?"),
     "bad option": (["--strategy", "ddp", "--options.bucket-mb", "0"], "must be more than 0"),
     "unknown flag": (["--modle", "vgg11"], "--model"),

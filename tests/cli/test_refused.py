@@ -22,6 +22,8 @@ REFUSED = {
     "train --model-options 3": "--model-options ends with '3': every name needs a value, for instance "
     "--model-options.width 256.",
     "train --model-options.width": "--model-options.width needs a value",
+    "train --options. 3": "--options. needs the name of an option, for instance --options.bucket-mb 25.",
+    "show a --json b": "gradsync cannot read 'b' where it stands: give all arguments before the flags.",
     "train --eval=true": "--eval is 'true': it takes no value. Give --eval or --no-eval.",
     "train --modle x": "gradsync train has no flag '--modle'. Did you mean --model",
     "train extra": "gradsync train does not know what to do with 'extra'.",

@@ -85,7 +85,7 @@ def test_testing_takes_every_sample_exactly_once(count: int, workers: int):
     assert seen == list(range(count))
 
 
-def test_the_seeds_count_196_steps_for_cifar10_and_469_for_mnist():
+def test_the_reports_count_196_steps_for_cifar10_and_469_for_mnist():
     assert steps_per_epoch(50_000, 256, 4) == 196
     assert steps_per_epoch(60_000, 128, 1) == 469
 

@@ -30,7 +30,7 @@ def test_real_cifar10():
 
 
 @needs("mnist")
-def test_logistic_regression_on_real_mnist_reaches_what_the_seeds_report(train):
+def test_logistic_regression_on_real_mnist_reaches_what_the_reports_say(train):
     """The TensorFlow report: 90 % with a batch of 100 and a learning rate of 0.01 after 10 epochs."""
     run = train(model="logistic", data="mnist", batch_size=100, lr=0.01, epochs=1, strategy="all-reduce", workers=2)
     assert run.status == "completed"

@@ -17,7 +17,7 @@ def test_everything_sent_is_received_and_each_rank_gets_its_part_once(operation,
     assert sum(item.sent for item in ranks) == sum(item.received for item in ranks) == 10 * (size - 1)
 
 
-def test_the_figures_of_the_seeds():
+def test_the_figures_of_the_reports():
     assert cost.all_reduce(4, 100) == Traffic(150, 150)
     assert cost.gather(0, 4, 100) + cost.scatter(0, 4, 100) == Traffic(300, 300)
     assert cost.gather(2, 4, 100) + cost.scatter(2, 4, 100) == Traffic(100, 100)

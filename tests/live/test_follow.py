@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress
 
 from gradsync.config import RunConfig
 from gradsync.live.follow import Follower, following
-from gradsync.live.progress import COLUMNS, Lines, WatchRun
+from gradsync.live.progress import Lines, WatchRun
 from gradsync.live.study_progress import work
 from gradsync.record import RankLog, write_json
 from made_up import start_row, step_row
@@ -100,15 +99,6 @@ def test_a_listener_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path, 
         RankLog(tmp_path, 0).write(**START)
     assert "9,231,114 parameters" in out.getvalue()
     assert capsys.readouterr().err.count("Traceback") == 1
-
-
-def test_the_bar_shows_names_with_brackets_as_they_are():
-    console, out = pipe()
-    progress = Progress(*COLUMNS)
-    progress.add_task("[/a].py:Mine", total=1, facts="[/b]")
-    console.print(progress.get_renderable())
-    assert "[/a].py:Mine" in out.getvalue()
-    assert "[/b]" in out.getvalue()
 
 
 def test_the_work_of_a_run_is_guessed_from_its_model_steps_and_cores():

@@ -9,22 +9,10 @@ from rich.console import Console
 
 from gradsync.live.follow import Follower
 from gradsync.live.progress import Lines, Pace
-from gradsync.record import RankLog, Row
-from made_up import start_row, step_row
+from gradsync.record import RankLog
+from made_up import stamped, start_row, step_row
 
 STEPS = 20
-
-
-def stamped(step: int, forward: float) -> Row:
-    """Forward, then an all-reduce that ends at 100 ms."""
-    stamps = {
-        "begin": 100.0 + 0.1 * step,
-        "phases": [["forward", 0.0], ["agree", forward]],
-        "first_collective": step,
-        "collectives": [["all_reduce", "gradients", 4, 4, forward, 0.1, 0]],
-        "payload": {},
-    }
-    return step_row(step, seconds=0.1, **stamps)
 
 
 def printed(*forwards: float) -> list[str]:

@@ -37,7 +37,7 @@ def test_parameter_count_and_output(name: str):
         assert model(torch.zeros(2, *shape)).shape == (2, classes)
 
 
-def test_layers_are_those_of_the_seeds():
+def test_layers_are_those_of_the_reports():
     vgg = build("vgg11")
     kinds = (nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.Linear)
     assert [layers(vgg, kind) for kind in kinds] == [8, 8, 5, 1]

@@ -217,6 +217,13 @@ def test_a_report_goes_through_a_pipe_alone(runs: list[Run], call: Call, tmp_pat
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_of_a_folder_the_newest_run_is_drawn(runs: list[Run], call: Call):
+    """Whatever its name."""
+    os.utime(runs[1].folder / "config.json", (2e9, 2e9))
+    code, out, _ = call("trace", runs[0].folder.parent)
+    assert (code, out.split(":")[0]) == (0, str(runs[1].folder / "trace.json"))
+
+
 def test_a_trace_goes_where_a_link_leads(runs: list[Run], call: Call, tmp_path: Path):
     (tmp_path / "link").symlink_to(tmp_path / "t.json")
     code, out, err = call("trace", runs[1].folder, "-o", tmp_path / "link")

@@ -16,7 +16,8 @@ from gradsync.exhibit.form import Chart, Section, Table
 from gradsync.figures.consistency import flags
 from gradsync.figures.fit_scaling import amdahl, gustafson
 from gradsync.figures.value import Spread, Value
-from gradsync.library.runs.check import suit
+from gradsync.library.runs.check import facts_in, suit
+from gradsync.library.runs.studies import checked
 from gradsync.record import Run
 from gradsync.study import (
     KINDS,
@@ -204,13 +205,26 @@ def test_computing_and_communicating_over_repeats_have_their_deviation(tmp_path:
 
 
 def test_figures_that_cannot_be_are_flagged():
-    assert flags("all-reduce", 100.0, 101.0, 4.0, 50.0, 5.0) == []
-    assert "+50% off the formula" in flags("ring", 100.0, 150.0, 4.0, None, 5.0)[0]
-    assert flags("gather-scatter", 100.0, 150.0, 4.0, None, 5.0) == []  # moves what it moves
-    assert "impossible by the ledger: more bytes" in flags("ddp", 100.0, 100.0, 1.0, 50.0, 5.0)[0]
-    assert "impossible by subtraction: more bytes" in flags("ddp", 100.0, 100.0, 4.0, 50.0, 1.0)[0]
-    assert "no time is left" in flags("ddp", 100.0, 100.0, 4.0, None, -1.0)[0]
-    assert flags("ddp", 100.0, 100.0, 4.0, 50.0, None) == []  # nobody to subtract
+    assert flags(100.0, 100.0, 101.0, 4.0, 50.0, 5.0) == []
+    assert "+50% off the closed form" in flags(100.0, 100.0, 150.0, 4.0, None, 5.0)[0]
+    assert flags(100.0, 150.0, 150.0, 4.0, None, 5.0) == []  # a strategy that sends more, and says so
+    assert flags(100.0, None, 150.0, 4.0, None, 5.0) == []  # one that does not say what it sends
+    assert "impossible by the ledger: more bytes" in flags(100.0, 100.0, 100.0, 1.0, 50.0, 5.0)[0]
+    assert "impossible by subtraction: more bytes" in flags(100.0, 100.0, 100.0, 4.0, 50.0, 1.0)[0]
+    assert "no time is left" in flags(100.0, 100.0, 100.0, 4.0, None, -1.0)[0]
+    assert flags(100.0, 100.0, 100.0, 4.0, 50.0, None) == []  # nobody to subtract
+
+
+def test_bytes_that_a_strategy_of_ones_own_has_not_declared_are_flagged(tmp_path: Path):
+    """Its runs have recorded their own closed form: it need not have a name that the study knows."""
+    study = Communication(model="logistic", workers=(2,), batch_sizes=(32,), strategies=("mine.py:Mine",), epochs=1)
+    alone, shared = (made_up(tmp_path, asked, compute=0.1, wire=0.1) for asked in study.plan())
+    assert shared.summary
+    ranks = shared.summary.ranks
+    more = [replace(rank, network=replace(rank.network, sent_bytes=3 * rank.network.sent_bytes)) for rank in ranks]  # type: ignore[type-var, union-attr]
+    for found, told in ((ranks, ""), (more, "counted bytes are +200% off the closed form")):
+        runs = [alone, replace(shared, summary=replace(shared.summary, ranks=found))]
+        assert column(tables(study.sections(runs))[1], "flags") == [told]
 
 
 def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
@@ -246,8 +260,23 @@ def test_synchronous_against_asynchronous(tmp_path: Path):
         "2 workers, batches of 50: asynchronous training takes 0.50 of the time of synchronous training and reaches "
         "90.00% against 88.00%."
     ]
-    with pytest.raises(InputError, match="this study is about ps-sync and ps-async"):
-        SyncAsync(strategies=("ddp",))
+
+
+def test_servers_of_ones_own_are_compared_too_and_a_strategy_without_servers_is_refused(tmp_path: Path):
+    (tmp_path / "mine.py").write_text("from gradsync.strategies.server.ps_sync import PsSync as Mine")
+    mine = f"{tmp_path}/mine.py:Mine"
+    study = SyncAsync(strategies=("ps-sync", mine, "ps-async"), workers=(2,), batch_sizes=(50,), steps=10)
+    study.check_facts(facts_in(study.plan()))
+    (section,) = study.sections([made_up(tmp_path, config) for config in study.plan()])
+    assert [text.split(" takes")[0] for text in section.sentences] == [
+        "2 workers, batches of 50: asynchronous training with ps-async"
+    ] * 2
+    assert "of synchronous training with ps-sync and" in section.sentences[0]
+    assert f"of synchronous training with {mine} and" in section.sentences[1]
+    with pytest.raises(
+        InputError, match="--strategies has ddp: this study is about strategies with parameter servers"
+    ):
+        checked(SyncAsync(strategies=("ps-sync", "ddp")))
 
 
 def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path):

@@ -90,6 +90,19 @@ def step_row(step: int = 1, **changes: Any) -> dict[str, Any]:
     return {"kind": "step", "step": step, "epoch": 1, "loss": 1.5, "samples": 32, "seconds": 0.5, **changes}
 
 
+def stamped(step: int, forward: float) -> dict[str, Any]:
+    """Forward, then an all-reduce that ends at 100 ms."""
+    return step_row(
+        step,
+        seconds=0.1,
+        begin=100.0 + 0.1 * step,
+        phases=[["forward", 0.0], ["agree", forward]],
+        first_collective=step,
+        collectives=[["all_reduce", "gradients", 4, 4, forward, 0.1, 0]],
+        payload={},
+    )
+
+
 def rank_rows(
     config: Resolved,
     rank: int,

@@ -115,8 +115,8 @@ BROKEN = {
 
 
 def documented() -> type[gradsync.Strategy]:
-    """The example of docs/strategies.md, as a session would define it."""
-    text = (Path(__file__).parents[2] / "docs" / "strategies.md").read_text()
+    """The example of docs/using/strategies.md, as a session would define it."""
+    text = (Path(__file__).parents[2] / "docs" / "using" / "strategies.md").read_text()
     (code,) = re.findall(r"```python\n(import gradsync\n.*?)```", text, re.DOTALL)
     session: dict[str, Any] = {"__name__": "__main__"}
     exec(code, session)

@@ -7,12 +7,12 @@ settings of a file and the defaults of its class.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import cache
-from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NoReturn, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positional, arg, subcommand
@@ -56,10 +56,11 @@ class Form:
         """Name -> value of every flag that was typed, over all groups."""
         found: dict[str, Any] = {}
         for name, value in self.values.items():
+            setting, dot, option = name.partition(".")
             if isinstance(value, Form):
                 found |= value.given
             elif value is not None:
-                found[name] = value
+                found[setting] = {**found.get(setting, {}), option: value} if dot else value
         return found
 
 
@@ -88,51 +89,30 @@ def read(command: Any, argv: Sequence[str], place: str) -> Form:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            form, rest = tyro.cli(
-                form_of(command),
+            form = tyro.cli(
+                form_of(command, options_in(argv)),
                 args=argv,
                 prog=place,
                 description=described(command),
-                return_unknown_args=True,
                 config=(OmitArgPrefixes,),
                 registry=RULES,
             )
     except SystemExit as end:
         if not end.code:  # --help
             raise
-        refuse(command, argv, place, said.getvalue())
+        raise explain(argv, command, place, said.getvalue()) from None
     while isinstance(form.values.get("action"), Form):
         form = form.values["action"]
-    options = options_in(rest, argv)
-    if options is None or not {item.name for item in flags_of(form.command)}.issuperset(options):
-        told = f"gradsync cannot read {shown(' '.join(rest))} where it stands: give all arguments before the flags"
-        refuse(command, argv, place, told)
-    for name, each in options.items():
-        form.values[name] = form.given.get(name, {}) | each
     return form
 
 
-def refuse(command: Any, argv: Sequence[str], place: str, report: str) -> NoReturn:
-    raise explain(argv, command, place, report) from None
+def options_in(argv: Sequence[str]) -> tuple[str, ...]:
+    """The options that are named, as ``--options.bucket-mb``: each is given a flag of its own.
 
-
-def options_in(rest: Sequence[str], argv: Sequence[str]) -> dict[str, dict[str, str]] | None:
-    """``--options.bucket-mb 25`` or ``--options.bucket-mb=25``: tyro does not know these names and leaves them over.
-
-    By the setting that holds them. None if something else was left over too, or the value does not follow the name.
+    Which options there are only the class of the strategy knows, which may be the user's own, and needs torch.
     """
-    found: dict[str, dict[str, str]] = {}
-    together = set(pairwise(argv))
-    remaining = iter(rest)
-    for word in remaining:
-        name, equals, value = word.partition("=")
-        if not equals:
-            value = next(remaining, "--")
-        begin = next((begin for begin in OPTIONS if name.startswith(begin)), None)
-        if begin is None or not (equals or (word, value) in together) or value.startswith("--"):
-            return None
-        found.setdefault(OPTIONS[begin], {})[name.removeprefix(begin)] = value
-    return found
+    named = (word.partition("=")[0] for word in argv if word.startswith(OPTIONS))
+    return tuple(dict.fromkeys(name.replace("_", "-") for name in named if name not in OPTIONS))
 
 
 def made(form: Form, beneath: Mapping[str, Any] | None = None) -> Any:
@@ -181,8 +161,8 @@ def text_of(value: Any) -> str:
 
 
 @cache
-def form_of(kind: Any) -> type[Form]:
-    """The form of a command: its actions, or its flags, in groups if there are many."""
+def form_of(kind: Any, options: tuple[str, ...] = ()) -> type[Form]:
+    """The form of a command: its actions, or its flags, in groups if there are many; ``options``: those named."""
 
     class CommandForm(Form):
         command = kind
@@ -190,19 +170,20 @@ def form_of(kind: Any) -> type[Form]:
         @classmethod
         def fields(cls) -> list[StructFieldSpec]:
             if actions := getattr(kind, "actions", None):
-                return [StructFieldSpec("action", one_of(actions), tyro.MISSING_NONPROP)]
+                return [StructFieldSpec("action", one_of(actions, options), tyro.MISSING_NONPROP)]
             flags = list(flags_of(kind))
             loose = [item for item in flags if len(flags) <= FEW or item.is_positional]
             groups = {name: [item for item in flags if item.group == name and item not in loose] for name in GROUPS}
-            return [*map(field_of, loose), *(group_of(name, items) for name, items in groups.items() if items)]
+            grouped = (group_of(name, items, options) for name, items in groups.items() if items)
+            return [*fields_of(loose, options), *grouped]
 
     return CommandForm
 
 
-def one_of(actions: dict[str, Any]) -> Any:
+def one_of(actions: dict[str, Any], options: tuple[str, ...]) -> Any:
     """The forms of the actions, as subcommands."""
     forms = [
-        Annotated[form_of(kind), subcommand(name, prefix_name=False, description=described(kind))]
+        Annotated[form_of(kind, options), subcommand(name, prefix_name=False, description=described(kind))]
         for name, kind in actions.items()
     ]
     return Union[tuple(forms)]  # noqa: UP007 - built at run time
@@ -214,15 +195,29 @@ def described(command: Any) -> str:
     return " ".join(((within[1] if within else command).__doc__ or "").split())
 
 
-def group_of(name: str, flags: Sequence[Flag]) -> StructFieldSpec:
+def group_of(name: str, flags: Sequence[Flag], options: Sequence[str]) -> StructFieldSpec:
     class GroupForm(Form):
         __doc__ = GROUPS[name]
 
         @classmethod
         def fields(cls) -> list[StructFieldSpec]:
-            return [field_of(item) for item in flags]
+            return list(fields_of(flags, options))
 
     return StructFieldSpec(name, GroupForm, tyro.MISSING_NONPROP)
+
+
+def fields_of(flags: Sequence[Flag], options: Sequence[str]) -> Iterator[StructFieldSpec]:
+    """The flags, and after one that holds options a flag for each of them that was named."""
+    for item in flags:
+        yield field_of(item)
+        for name in options:
+            begin, _, option = name.partition(".")
+            if begin == flag(item.name):
+                kind: Any = Annotated[Any, ONE_TEXT, arg(name=name.removeprefix("--"))]
+                yield StructFieldSpec(f"{item.name}.{option}", kind, None)
+
+
+ONE_TEXT = PrimitiveConstructorSpec[Any](1, "VALUE", itemgetter(0), lambda _: True, lambda _: [])
 
 
 def field_of(item: Flag) -> StructFieldSpec:

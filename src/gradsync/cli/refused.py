@@ -11,8 +11,8 @@ from gradsync.cli.flags import WITH_COMMAS, Flag, flags_of
 from gradsync.config.values import flag, listed, must_be, parsed, shown
 from gradsync.errors import InputError, unknown
 
-OPTIONS = {"--options.": "options", "--model-options.": "model_options"}
-"""What a flag for one option begins with -> the setting that holds all of them."""
+OPTIONS = ("--options.", "--model-options.")
+"""What a flag for one option begins with."""
 
 EXAMPLES = {"options": "bucket-mb 25", "model_options": "width 256"}
 FRAME = re.compile(r"[│╭╮╰╯─]+")
@@ -40,13 +40,20 @@ def complaints(place: str, flags: Sequence[Flag], words: Sequence[str]) -> Itera
     """What is wrong, word by word, as far as the types show it."""
     by_name = {name: item for item in flags for name in item.spellings}
     loose: list[str] = []
+    apart: list[str] = []  # those with a flag between them and an earlier one
+    after_flag = False
     remaining = list(words)
     while remaining:
         word, equals, value = remaining.pop(0).partition("=")
         if not is_flag(word):
+            apart += [word + equals + value] if loose and after_flag else []
             loose.append(word + equals + value)
+            after_flag = False
             continue
-        if any(word.startswith(begin) and begin.removesuffix(".") in by_name for begin in OPTIONS):
+        after_flag = True
+        if holder := next((by_name.get(begin[:-1]) for begin in OPTIONS if word.startswith(begin)), None):
+            if word in OPTIONS:
+                yield f"{word} needs the name of an option, for instance {word}{EXAMPLES[holder.name]}."
             if not equals and (not remaining or remaining.pop(0).startswith("--")):
                 yield f"{word} needs a value: {word} VALUE."
             continue
@@ -58,6 +65,9 @@ def complaints(place: str, flags: Sequence[Flag], words: Sequence[str]) -> Itera
             continue
         yield from complaints_about(item, word, [value] if equals else taken(item, remaining))
     yield from complaints_about_places(place, [item for item in flags if item.is_positional], loose)
+    if apart:
+        where = "where it stands: give all arguments before the flags"
+        yield f"gradsync cannot read {shown(apart[0])} {where}. HINT: see {place} --help."
 
 
 def is_flag(word: str) -> bool:

@@ -7,7 +7,6 @@ from gradsync.record import RunSummary
 
 TOLERANCE = 0.05  # of bytes: headers and control messages
 LINK_TOLERANCE = 0.05  # a shaped link lets a burst pass
-RING_LIKE = ("all-reduce", "ring", "bucketed", "ddp")  # move what the formula for all-reduce says
 
 
 def link_bytes_per_second(figures: RunSummary) -> float | None:
@@ -18,16 +17,22 @@ def link_bytes_per_second(figures: RunSummary) -> float | None:
 
 
 def flags(
-    strategy: str, moved: float, counted: float | None, wire: float, link: float | None, rest: float | None
+    moved: float,
+    declared: float | None,
+    counted: float | None,
+    wire: float,
+    link: float | None,
+    rest: float | None,
 ) -> list[str]:
     """What is impossible, a sentence each.
 
-    Bytes: ``moved`` by formula, ``counted`` by the kernel. Seconds: ``wire``, in which bytes moved according to the
+    Bytes: ``moved`` by the formula for all-reduce, ``declared`` as the closed form of the strategy, if it has one,
+    ``counted`` by the kernel. Seconds: ``wire``, in which bytes moved according to the
     ledger; ``rest``, what subtraction leaves for communication. ``link``: bytes per second.
     """
     found = []
-    if counted is not None and moved and strategy in RING_LIKE and abs(counted / moved - 1) > TOLERANCE:
-        found.append(f"counted bytes are {counted / moved - 1:+.0%} off the formula")
+    if counted is not None and declared and abs(counted / declared - 1) > TOLERANCE:
+        found.append(f"counted bytes are {counted / declared - 1:+.0%} off the closed form")
     if counted is not None and link is not None and counted > wire * link * (1 + LINK_TOLERANCE):
         found.append("impossible by the ledger: more bytes than the link could carry in that time")
     if rest is not None and rest <= 0:

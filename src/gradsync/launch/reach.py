@@ -19,6 +19,7 @@ from gradsync.cluster.spec import Cluster
 from gradsync.config import Resolved, parse_injection
 from gradsync.launch.processes import words_of
 from gradsync.parent import signals_held
+from gradsync.record.writing import write_whole
 
 MEETING_PORTS = range(20_000, 30_000)
 CONNECT_SECONDS = 10
@@ -118,7 +119,7 @@ class Ssh:
 
 def script(folder: Path, text: str) -> str:
     path = (folder / "shell").absolute()
-    path.write_text(text)
+    write_whole(path, text)
     path.chmod(0o755)
     return str(path)
 

@@ -9,14 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from gradsync.config.probe import ProbeConfig
 from gradsync.config.values import counted
@@ -24,27 +16,14 @@ from gradsync.ledger.rates import samples_per_second
 from gradsync.ledger.stamps import Step
 from gradsync.ledger.stragglers import RECENT, sentence, straggler
 from gradsync.ledger.timeline import Timeline
+from gradsync.live.bars import Bars, bars_of_steps
 from gradsync.live.follow import Listener, following
 from gradsync.live.trackers.running import Trackers
 from gradsync.record import Row, Run, read_run
 from gradsync.record.rows import StartRow, StepRow
 from gradsync.text import size_text
 
-COLUMNS = (
-    SpinnerColumn(),
-    TextColumn("{task.description}", markup=False),
-    BarColumn(),
-    MofNCompleteColumn(),
-    TextColumn("{task.fields[facts]}", markup=False),
-    TimeRemainingColumn(),
-)
-
 RECENT_STEPS = 10
-
-
-def bar_on(console: Console) -> Progress:
-    """A progress bar that vanishes when it ends."""
-    return Progress(*COLUMNS, console=console, transient=True, refresh_per_second=4)
 
 
 class Pace:
@@ -106,7 +85,7 @@ class Lateness:
 
     def text(self) -> str:
         found = straggler(self._steps) if len(self._steps) == RECENT else None
-        return f"; {sentence(found)}" if found else ""
+        return sentence(found) if found else ""
 
 
 class Display(ABC):
@@ -158,24 +137,23 @@ class Lines(Display):
         """Print what is due, now that the rows of all ranks have been read."""
         due, self._due = self._due, []
         for line in due:
-            self._console.print(
-                f"{line}{self._lateness.text() if line is due[-1] else ''}", markup=False, soft_wrap=True
-            )
+            late = self._lateness.text() if line is due[-1] else ""
+            self._console.print("; ".join(filter(None, [line, late])), markup=False, soft_wrap=True)
         self._console.file.flush()
 
 
 class Bar(Display):
-    """A bar with step, loss, samples per second and time left."""
+    """A bar with step, loss, samples per second and time left, and with the rank that is late."""
 
-    def __init__(self, console: Console, progress: Progress, place: str = "") -> None:
+    def __init__(self, console: Console, progress: Bars, place: str = "") -> None:
         super().__init__(console, place)
         self._progress = progress
-        self._task = progress.add_task("starting", total=None, facts="")
+        self._task = progress.add_task("", total=None, facts=["starting"])
         self._row: StepRow | None = None
 
     def _begin(self, start: StartRow) -> None:
         self._console.print(headline(start, self._place), markup=False)
-        self._progress.update(self._task, description=start["strategy"], total=start["steps"])
+        self._progress.update(self._task, total=start["steps"], facts=[start["strategy"]])
 
     def _step(self, row: StepRow, pace: Pace) -> None:
         self._row = row
@@ -183,10 +161,11 @@ class Bar(Display):
     def refresh(self) -> None:
         if not (self._row and self._pace):
             return
-        facts = f"loss {loss_text(self._row)}  {self._pace.samples_per_second:,.0f} samples/s{self._lateness.text()}"
-        self._progress.update(self._task, completed=self._row["step"], facts=facts)
-        if self._row["step"] == self._pace.start["steps"]:
-            self._progress.update(self._task, description="testing")
+        start, step = self._pace.start, self._row["step"]
+        doing = "testing" if step == start["steps"] else start["strategy"]
+        pace = [f"loss {loss_text(self._row)}", f"{self._pace.samples_per_second:,.0f} samples/s"]
+        facts = filter(None, [doing, *pace, self._lateness.text()])
+        self._progress.update(self._task, completed=step, facts=list(facts))
 
 
 class WatchRun:
@@ -215,7 +194,7 @@ class WatchRun:
         with ExitStack() as stack:
             listeners: list[Listener] = []
             if self._console.is_terminal:
-                progress = bar_on(self._console)
+                progress = bars_of_steps(self._console)
                 listeners.append(Bar(self._console, stack.enter_context(progress), place))
             else:
                 listeners.append(Lines(self._console, self._log_every, place))
@@ -240,8 +219,8 @@ class WatchPoints:
     def __call__(self, folder: Path) -> Iterator[None]:
         self._done = 0
         self._transport = ""
-        self._progress = bar_on(self._console)
-        self._task = self._progress.add_task("starting", total=self._points, facts="")
+        self._progress = bars_of_steps(self._console)
+        self._task = self._progress.add_task("", total=self._points, facts=["starting"])
         with ExitStack() as stack:
             if self._console.is_terminal:
                 stack.enter_context(self._progress)
@@ -256,7 +235,7 @@ class WatchPoints:
         elif row["kind"] == "point":
             self._done += 1
             name = f"{self._transport}: {row['operation']}"
-            self._progress.update(self._task, description=name, completed=self._done)
+            self._progress.update(self._task, facts=[name], completed=self._done)
             if not self._console.is_terminal and self._done % self._sizes == 0:
                 self._console.print(f"{name}, {self._done} of {self._points} points done", markup=False)
                 self._console.file.flush()

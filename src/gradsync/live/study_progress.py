@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from gradsync.config.objects import name_of
 from gradsync.config.resolved import available_cores
 from gradsync.config.values import counted
+from gradsync.figures.differences import said, settings, varied
+from gradsync.live.bars import bars_of_work
 from gradsync.live.follow import following
 from gradsync.live.progress import trackers_of
 from gradsync.live.trackers.running import Trackers
@@ -40,21 +40,7 @@ def work(config: dict[str, Any]) -> float:
     return START + steps * (STEP + batch * cost / min(shares, available_cores()))
 
 
-SAID_ANYWAY = ("strategy", "workers", "batch-size", "batch-per-worker", "out")
-
-
-def plain(config: dict[str, Any]) -> dict[str, str]:
-    """Settings as they are typed, with one name for each option of the strategy: options.bucket-mb."""
-    options = {f"options.{name}": value for name, value in (config.get("options") or {}).items()}
-    named = {name.replace("_", "-"): value for name, value in config.items() if name != "options"}
-    return {name: name_of(str(value)) for name, value in {**named, **options}.items()}
-
-
-def varied_in(plan: Sequence[dict[str, Any]]) -> set[str]:
-    """The settings in which the runs differ, other than those that are shown for every run."""
-    runs = list(map(plain, plan))
-    names = {name for run in runs for name in run}.difference(SAID_ANYWAY)
-    return {name for name in names if len({run.get(name) for run in runs}) > 1}
+SAID_ANYWAY = ("strategy", "workers", "batch_size", "batch_per_worker", "out")
 
 
 class WatchStudy:
@@ -67,17 +53,10 @@ class WatchStudy:
         self._done = 0.0
         self._runs = runs
         self._begun = runs - len(plan)
-        self._varied = varied_in(plan)
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[facts]}", markup=False),
-            console=console,
-            transient=True,
-            refresh_per_second=4,
-        )
-        self._task = self._progress.add_task("starting", total=self._work, facts="")
+        self._varied = [name for name in varied(plan) if name not in SAID_ANYWAY]
+        self._progress = bars_of_work(console)
+        self._task = self._progress.add_task("", total=self._work, facts=["starting"])
+        self._names: list[str] = []  # of the current run, what differs first
         self._folders: list[Path] = []
         self._own = 0.0  # of the current run
         self._whole = 0.0
@@ -127,22 +106,22 @@ class WatchStudy:
             self._trackers.begin(folder, trackers_of(folder))
         config = read_run(folder).config if folder else {}
         self._whole = work(config) if config else 0.0
-        name = f"{row['strategy']}, {counted(row['world_size'], 'worker')}, batch {row['batch_size']:,}"
-        name += "".join(
-            f", {key} {value}" for key, value in plain(config).items() if key in self._varied and value != "None"
-        )
-        text = f"run {self._begun} of {self._runs}: {name}"
-        self._progress.update(self._task, description=text)
-        self._say("; ".join(filter(None, [text, self._left()])))
-        self._draw("")
+        asked = settings(config)
+        first, *rest = [
+            *filter(None, (said(name, asked.get(name)) for name in self._varied)),
+            *(row["strategy"], counted(row["world_size"], "worker"), f"batch {row['batch_size']:,}"),
+        ]
+        self._names = [f"run {self._begun} of {self._runs}: {first}", *rest]
+        self._say("; ".join(filter(None, [", ".join(self._names), self._left()])))
+        self._draw()
 
     def _finish_run(self) -> None:
         self._done += self._whole
         self._own, self._whole = 0.0, 0.0
 
-    def _draw(self, facts: str) -> None:
-        text = "; ".join(filter(None, [facts, self._left()]))
-        self._progress.update(self._task, completed=self._done + self._own, facts=text)
+    def _draw(self, step: str = "") -> None:
+        facts = filter(None, [*self._names, step, self._left()])
+        self._progress.update(self._task, completed=self._done + self._own, facts=list(facts))
 
     def _left(self) -> str:
         done = self._done + self._own

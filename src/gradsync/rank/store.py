@@ -1,8 +1,8 @@
 """The rendezvous store of a run, reachable from where its ranks are and from nowhere else.
 
 torch's own store listens on every interface of the host, whatever address it is given. Nothing in the store is ever
-unpickled: it holds the addresses of ranks, which gloo and NCCL read as such (docs/clusters.md says what an attacker
-who can reach it could still do).
+unpickled: it holds the addresses of ranks, which gloo and NCCL read as such (docs/using/clusters.md says what an
+attacker who can reach it could still do).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The record that a run leaves behind, and the one place where it is read back, checked and made safe to show.
 
-Everything a table or report needs is here, and nothing here needs torch. docs/record.md lists the fields.
+Everything a table or report needs is here, and nothing here needs torch. docs/internals/record.md lists the fields.
 """
 
 from gradsync.record.damage import DamagedRecord, UnreadableRecord, read_json

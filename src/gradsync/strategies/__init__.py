@@ -12,6 +12,7 @@ from gradsync.comm import Comm
 from gradsync.config import Buffers, objects
 from gradsync.config.facts import Facts
 from gradsync.config.plugin import is_reference, resolve, users_error, users_frames
+from gradsync.config.values import listed
 from gradsync.errors import InputError, unknown
 from gradsync.strategies.all_reduce import AllReduce
 from gradsync.strategies.base import Strategy, Unused, release, strategy_of
@@ -74,6 +75,11 @@ def find_strategy(name: str | type[Strategy]) -> type[Strategy]:
                 f"--strategy {name} declares servers: it must be a subclass of gradsync.strategies.ServerStrategy."
             )
         return found
+    if len(listed(name)) > 1:
+        raise InputError(
+            f"--strategy is {name}: a run has one strategy. HINT: gradsync compare --strategies {name} makes a run "
+            "with each."
+        )
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES, "Or give your own as path/file.py:Class.")
     return STRATEGIES[name]

@@ -30,7 +30,7 @@ from gradsync.figures.catalogue.of_time import (
     WIRE_EPOCH,
     is_projected,
 )
-from gradsync.figures.catalogue.of_traffic import BANDWIDTH, SENT_EPOCH, gradient_bytes
+from gradsync.figures.catalogue.of_traffic import BANDWIDTH, CLOSED_FORM, SENT_EPOCH, gradient_bytes
 from gradsync.figures.consistency import flags, link_bytes_per_second
 from gradsync.figures.figure import UNITS, Figure
 from gradsync.figures.place import Place, place_of
@@ -123,6 +123,12 @@ def sent(case: Case) -> Value:
     return scaled(case.value(SENT_EPOCH), 1 / len(case.figures.ranks))
 
 
+def declared(case: Case) -> Value:
+    """Bytes sent by a rank in an epoch by the closed form of the strategy, as the run has recorded it."""
+    figures = case.figures
+    return scaled(case.value(CLOSED_FORM), (figures.steps_per_epoch or 0) / len(figures.ranks))
+
+
 def bandwidth(case: Case, alone: Alone) -> Value:
     """Bytes per second, by subtraction; None where it leaves no time."""
     rest = communicating(case, alone)
@@ -144,8 +150,8 @@ def odd_bytes(case: Case, alone: Alone) -> str:
     """What contradicts the bytes, or the link."""
     hidden = mean(case, HIDDEN_STEP) * (case.figures.steps_per_epoch or 0)
     rest, most = mean_of(communicating(case, alone)), link_bytes_per_second(case.figures)
-    strategy, counts = case.figures.strategy, mean_of(sent(case))
-    return "; ".join(flags(strategy, moved(case), counts, mean(case, WIRE_EPOCH) + hidden, most, rest))
+    wire = mean(case, WIRE_EPOCH) + hidden
+    return "; ".join(flags(moved(case), mean_of(declared(case)), mean_of(sent(case)), wire, most, rest))
 
 
 def mean(case: Case, figure: Figure) -> float:

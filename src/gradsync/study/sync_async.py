@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gradsync.config import RunConfig
+from gradsync.config import Facts, RunConfig
 from gradsync.config.values import counted
 from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table, share_of
@@ -21,7 +21,6 @@ from gradsync.figures.value import ratio, written
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
-WITH_SERVERS = ("ps-sync", "ps-async")
 DEFAULT_WORKERS = (1, 2, 3)
 BATCHES = (50, 100)
 
@@ -34,8 +33,8 @@ class SyncAsync(SettingsStudy):
     """vgg11, resnet18, alexnet, mnist-cnn, logistic, gpt, or your own as package.module:function or
     file.py:function."""
 
-    strategies: tuple[str, ...] = WITH_SERVERS
-    """The strategies to compare: ps-sync, ps-async."""
+    strategies: tuple[str, ...] = ("ps-sync", "ps-async")
+    """The strategies to compare: ps-sync, ps-async, or your own with parameter servers."""
 
     batch_sizes: tuple[int, ...] = BATCHES
     """Samples per step and worker, for instance 10,50,100,200,500."""
@@ -47,8 +46,13 @@ class SyncAsync(SettingsStudy):
         super().__post_init__()
         if not self.batch_sizes or min(self.batch_sizes) < 1:
             raise InputError("--batch-sizes: name at least one, each 1 or more.")
-        if wrong := [name for name in self.strategies if name not in WITH_SERVERS]:
-            raise InputError(f"{', '.join(wrong)}: this study is about {' and '.join(WITH_SERVERS)}.")
+
+    def check_facts(self, facts: Mapping[str, Facts]) -> None:
+        if wrong := [name for name, each in facts.items() if not each.has_servers]:
+            raise InputError(
+                f"--strategies has {', '.join(wrong)}: this study is about strategies with parameter servers. Use "
+                "ps-sync, ps-async, or your own ServerStrategy as file.py:Class."
+            )
 
     def own_processes(self, asked: RunConfig) -> bool:
         """Peak memory belongs to a process, and includes whatever it ran before."""
@@ -134,17 +138,26 @@ def charts(found: Sequence[Case]) -> Iterator[Chart]:
 
 
 def sentences(found: Sequence[Case]) -> Iterator[str]:
-    by_key = {(case.figures.strategy, case.figures.world_size, share_of(case)): case for case in found}
-    for (strategy, workers, share), sync in by_key.items():
-        other = by_key.get(("ps-async", workers, share))
-        if strategy != "ps-sync" or workers == 1 or other is None or not (sync.completed and other.completed):
-            continue
-        times = ratio(other.value(TRAIN), sync.value(TRAIN))
-        ours, theirs = sync.value(ACCURACY), other.value(ACCURACY)
-        told = []
-        if times is not None:
-            told.append(f"takes {written(times, '.2f')} of the time of synchronous training")
-        if ours is not None and theirs is not None:
-            told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}")
-        if told:
-            yield f"{counted(workers, 'worker')}, batches of {share}: asynchronous training {' and '.join(told)}."
+    """Each asynchronous case against the synchronous ones of as many workers and the same batch."""
+    several = len({case.figures.strategy for case in found}) > 2
+    done = [case for case in found if case.completed and case.figures.world_size > 1]
+    for other in filter(is_asynchronous, done):
+        for sync in done:
+            workers, share = other.figures.world_size, share_of(other)
+            if is_asynchronous(sync) or (sync.figures.world_size, share_of(sync)) != (workers, share):
+                continue
+            times = ratio(other.value(TRAIN), sync.value(TRAIN))
+            ours, theirs = sync.value(ACCURACY), other.value(ACCURACY)
+            one, two = (f" with {case.figures.strategy}" if several else "" for case in (other, sync))
+            told = []
+            if times is not None:
+                told.append(f"takes {written(times, '.2f')} of the time of synchronous training{two}")
+            if ours is not None and theirs is not None:
+                told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}")
+            if told:
+                text = f"asynchronous training{one} {' and '.join(told)}"
+                yield f"{counted(workers, 'worker')}, batches of {share}: {text}."
+
+
+def is_asynchronous(case: Case) -> bool:
+    return case.run.resolved.asynchronous

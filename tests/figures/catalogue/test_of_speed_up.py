@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exhibited import HOST, cluster_shape, steps_of, with_figures
+from gradsync.config import objects
 from gradsync.exhibit.speed_ups import explained
 from gradsync.figures.cases import Case, cases, one_by_one
 from gradsync.figures.catalogue.of_speed_up import EFFICIENCY, SPEED_UP, SpeedUp, speed_up
@@ -44,15 +46,10 @@ def test_the_base_is_the_completed_local_run_of_the_same_comparison(tmp_path: Pa
         {"device": "cuda:0"},
         {"host": {**HOST, "processor": "another"}},
         {"host": {**HOST, "cores": 64}},
-        {"model": "vgg11"},
-        {"norm": "none"},
-        {"data": "cifar10"},
-        {"precision": "fp64"},
-        {"accumulate": 2},
         {"batch_size": 128},
     ],
 )
-def test_a_run_on_another_kind_of_place_or_with_other_work_is_no_base(tmp_path: Path, place: dict[str, Any]):
+def test_a_run_on_another_kind_of_place_or_with_another_batch_is_no_base(tmp_path: Path, place: dict[str, Any]):
     """A local run on half a core made ddp on bare ones 2.42 times as fast."""
     runs = [
         with_figures(run, host=HOST)
@@ -66,6 +63,51 @@ def test_a_run_on_another_kind_of_place_or_with_other_work_is_no_base(tmp_path: 
     runs[1] = with_figures(runs[1], **place)
     assert ratio_of_last(runs) == pytest.approx(2.0), "against the one before it"
     assert ratio_of_last(runs[1:]) is None
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"model": "vgg11"},
+        {"model_options": {"width": "256"}},
+        {"norm": "none"},
+        {"data": "cifar10"},
+        {"augment": False},
+        {"loss": "mse"},
+        {"optimizer": "adam"},
+        {"clip_norm": 1.0},
+        {"accumulate": 2},
+        {"sync_bn": True},
+        {"precision": "fp64"},
+        {"compile": True},
+        {"loader_processes": 2},
+    ],
+)
+def test_a_run_that_was_asked_for_other_work_is_no_base(tmp_path: Path, work: dict[str, Any]):
+    """A gpt of width 64 was the base of one of width 256."""
+    base, case = steps_of(tmp_path, "local", 1, 1.0), steps_of(tmp_path, "ddp", 2, 0.5)
+    assert ratio_of_last([base, case]) == pytest.approx(2.0)
+    assert ratio_of_last([asked_for(base, **work), case]) is None
+    assert ratio_of_last([asked_for(base, **work), asked_for(case, **work)]) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"lr": 0.5}, {"optimizer": "sgd"}, {"train_samples": 640}])
+def test_what_leaves_a_step_as_long_as_it_is_may_differ(tmp_path: Path, other: dict[str, Any]):
+    """sgd is the optimizer of a run that was asked for none."""
+    base, case = steps_of(tmp_path, "local", 1, 1.0), steps_of(tmp_path, "ddp", 2, 0.5)
+    assert ratio_of_last([asked_for(base, **other), case]) == pytest.approx(2.0)
+
+
+def test_two_classes_of_a_notebook_with_one_name_are_two(tmp_path: Path):
+    one, other = (objects.remember(type("Net", (), {"width": width}), "Net", "model") for width in (64, 256))
+    runs = [steps_of(tmp_path, way, size, 1.0 / size, model=one) for way, size in (("local", 1), ("ddp", 2))]
+    assert [run.summary.model for run in runs if run.summary] == ["Net", "Net"]
+    assert ratio_of_last(runs) == pytest.approx(2.0)
+    assert ratio_of_last([runs[0], asked_for(runs[1], model=other)]) is None
+
+
+def asked_for(run: Run, **settings: Any) -> Run:
+    return replace(run, asked=replace(run.asked, **settings))
 
 
 def test_threads_that_were_asked_for_must_be_the_same(tmp_path: Path):

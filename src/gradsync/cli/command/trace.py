@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from gradsync.cli.command.show import refuse_nothing
 from gradsync.cli.commands import Trace
 from gradsync.errors import InputError
+from gradsync.record import CONFIG_FILE
 from gradsync.text import printable
+
+if TYPE_CHECKING:
+    from gradsync.record import Run
 
 
 def trace(command: Trace) -> int:
@@ -22,7 +27,7 @@ def trace(command: Trace) -> int:
     refuse_nothing([command.run], found)
     if not found.runs:
         raise InputError(f"{printable(command.run)}: a collective benchmark has no steps to draw.")
-    run = found.runs[-1]
+    run = max(found.runs, key=begun)
     path = command.out or run.folder / "trace.json"
     ranks = rank_records(run.folder, max(rank_files(run.folder), default=-1) + 1, stamps_until=command.until)
     steps = [row for record in ranks for row in record.steps]
@@ -39,3 +44,8 @@ def trace(command: Trace) -> int:
         file=sys.stdout if is_own_file(path) else sys.stderr,
     )
     return 0
+
+
+def begun(run: Run) -> int:
+    """When its settings were written, as the names of folders need not tell."""
+    return (run.folder / CONFIG_FILE).stat().st_mtime_ns

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gradsync.config.values import counted
 from gradsync.figures.cases import Case
+from gradsync.figures.differences import said, settings, varied
 from gradsync.record import Run, RunSummary
 
 
@@ -45,36 +46,35 @@ def strategy_name(figures: RunSummary) -> str:
 def named(found: Sequence[Case]) -> list[Subject]:
     """Each case is named by its strategy and by as many of its differences as it takes to tell it apart."""
     names = [strategy_name(case.figures) for case in found]
-    for part in PARTS_OF_NAMES:
+    for part in differences(found):
         if len(set(names)) == len(names):
             break
-        longer = [f"{name}{part(case)}" for name, case in zip(names, found, strict=True)]
+        longer = [f"{name}{text}" for name, text in zip(names, part, strict=True)]
         if len(set(longer)) > len(set(names)):
             names = longer
     return [Subject(name, case) for name, case in zip(numbered(names), found, strict=True)]
 
 
-def setting(name: str, words: str) -> Callable[[Case], str]:
-    def text(case: Case) -> str:
-        value = case.setting.get(name)
-        return "" if value is None else f", {words.format(value)}"
+def differences(found: Sequence[Case]) -> Iterator[list[str]]:
+    """What each case is called in addition: by what it came to first, then by every setting in which they differ."""
+    for part in CAME_TO:
+        yield [part(case) for case in found]
+    each = [settings(case.setting) for case in found]
+    for name in varied(each):
+        if name not in SAID:
+            yield [f", {text}" if (text := said(name, config.get(name))) else "" for config in each]
 
-    return text
 
-
-PARTS_OF_NAMES: tuple[Callable[[Case], str], ...] = (
+CAME_TO: tuple[Callable[[Case], str], ...] = (
     lambda case: f" × {case.figures.world_size}",
     lambda case: f" on {counted(case.figures.nodes, 'node')}",
     lambda case: f", {case.figures.model}",
     lambda case: f", {case.figures.data}",
     lambda case: f", batch {case.figures.batch_size:,}",
-    setting("lr", "learning rate {}"),
-    setting("epochs", "epochs {}"),
-    setting("steps", "steps {}"),
     lambda case: f", {case.figures.transport}" if case.figures.transport else "",
-    setting("bandwidth", "{}"),
-    setting("seed", "seed {}"),
 )
+SAID = {"strategy", "workers", "nodes", "model", "data", "batch_size", "batch_per_worker", "transport", "out"}
+"""Settings that are said by what they came to, and the folder."""
 
 
 def numbered(names: Sequence[str]) -> Iterator[str]:

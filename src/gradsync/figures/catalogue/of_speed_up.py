@@ -8,16 +8,26 @@ run computes on: N workers that share the cores which one process had to itself 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from gradsync.config.resolved import optimizer_for
+from gradsync.config.training import Compute, Recipe, Task
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import of_time
 from gradsync.figures.figure import At, Figure, Formula
 from gradsync.figures.place import cores_used, place_of
 from gradsync.figures.value import CERTAIN, Spread, Value, deviation_of, mean_of, ratio, scaled, standard_error
 
-SAME_WORK = ("model", "norm", "data", "precision", "accumulate")
+# Settings of the training that leave a step as long as it is, or that are compared in another way.
+OTHER_SETTINGS = {
+    *("seed", "train_samples", "test_samples", "metric", "epochs", "steps", "reshuffle", "start", "buffers"),
+    *("lr", "lr_scaling", "warmup_epochs", "schedule", "decay_epochs", "momentum", "weight_decay", "keep_going"),
+    *("batch_size", "batch_per_worker", "optimizer", "server_placement", "device"),
+}
+SAME_WORK = [
+    item.name for kind in (Task, Recipe, Compute) for item in fields(kind) if item.name not in OTHER_SETTINGS
+]
 ALIKE = 0.02  # an ideal this close to the number of workers counts as that number
 
 
@@ -93,14 +103,16 @@ def is_weak(case: Case) -> bool:
 
 
 def work_of(case: Case, weak: bool) -> tuple[Any, ...]:
-    """What must be the same: model, data, batch, hardware, share of the cores, and how threads were chosen.
+    """What must be the same: what a step computes, as it was asked for, on which hardware and share of the cores.
 
-    The batch is that of each worker in weak scaling, else the global batch.
+    As asked for, since only there threads are left to the machine, and two objects of a notebook with one name are
+    two. The batch is that of each worker in weak scaling, else the global batch.
     """
-    figures = case.figures
+    figures, asked = case.figures, case.run.asked
     batch = figures.batch_size // figures.world_size if weak else figures.batch_size
-    same = tuple(getattr(figures, name) for name in SAME_WORK)
-    return (*same, *place_of(figures), batch, case.setting.get("threads"))
+    same = (getattr(asked, name) for name in SAME_WORK)
+    alike = (tuple(sorted(value.items())) if isinstance(value, dict) else value for value in same)
+    return (*alike, optimizer_for(asked), *place_of(figures), batch)
 
 
 def ideal(case: Case, base: Case) -> float:

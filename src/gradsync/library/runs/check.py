@@ -16,7 +16,7 @@ from torch import nn
 from gradsync import data, models, strategies
 from gradsync.cluster import lifecycle, network, spec
 from gradsync.comm import TorchComm
-from gradsync.config import Resolved, RunConfig, resolve, strategy_name, suited, worker_count
+from gradsync.config import Facts, Resolved, RunConfig, resolve, strategy_name, suited, worker_count
 from gradsync.config.plugin import is_reference
 from gradsync.config.probe import ProbeConfig, resolve_probe
 from gradsync.config.resolved import NO_FP16
@@ -67,13 +67,18 @@ def resolved(asked: RunConfig) -> Resolved:
 
 def suit(plan: Sequence[RunConfig]) -> list[RunConfig]:
     """Each run of a study with the shared settings its strategy knows; an option no strategy has is refused."""
-    facts = {name: strategies.facts_of(name) for name in dict.fromkeys(map(strategy_name, plan))}
+    facts = facts_in(plan)
     known = sorted({option for each in facts.values() for option in each.option_names})
     for name in sorted({name for item in plan for name in item.options}.difference(known)):
         raise InputError(
             f"none of {', '.join(facts)} has an option {name}. Their options: {', '.join(known) or 'none'}."
         )
     return [suited(item, facts[strategy_name(item)]) for item in plan]
+
+
+def facts_in(plan: Sequence[RunConfig]) -> dict[str, Facts]:
+    """The facts of each strategy of a plan."""
+    return {name: strategies.facts_of(name) for name in dict.fromkeys(map(strategy_name, plan))}
 
 
 def check_settings(config: Resolved) -> None:

@@ -41,7 +41,7 @@ class Run:
 
     @property
     def summary(self) -> RunSummary | None:
-        """What summary.json says (docs/record.md). None: the run is unfinished."""
+        """What summary.json says (docs/internals/record.md). None: the run is unfinished."""
         return self._recorded.summary
 
     @property

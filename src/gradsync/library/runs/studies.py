@@ -32,10 +32,12 @@ class Checked(NamedTuple):
 
 def checked(study: Study) -> Checked:
     """Resolve the plan of a study; anything wrong is refused."""
-    from gradsync.library.runs.check import check, check_probe, suit
+    from gradsync.library.runs.check import check, check_probe, facts_in, suit
 
     plan = study.plan()
     trains = all(isinstance(asked, RunConfig) for asked in plan)
+    if trains:
+        study.check_facts(facts_in(plan))
     asked = study.repeated(suit(plan) if trains else plan)
     folder = choose_folder(study, asked)
     asked = [replace(item, out=str(runs_folder(folder))) for item in asked]

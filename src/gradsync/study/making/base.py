@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from gradsync import launch
-from gradsync.config import RunConfig
+from gradsync.config import Facts, RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.config.resolved import Resolved
 from gradsync.exhibit.form import Section
@@ -65,6 +65,9 @@ class Study(ABC):
         """The findings in plain sentences, most important first."""
         found = (sentence for section in self.sections(runs) for sentence in section.sentences)
         return list(dict.fromkeys(found))
+
+    def check_facts(self, facts: Mapping[str, Facts]) -> None:  # noqa: B027 - most studies are about any strategy
+        """Refuse strategies that the study is not about, by what their classes declare."""
 
     def is_needless(self, asked: Any, done: Sequence[Any]) -> bool:
         """Whether what is known already makes this run pointless."""
