@@ -200,7 +200,7 @@ def test_a_failing_metric_or_batch_ends_a_run_with_a_sentence(folder: Path):
         ("--loss cross-entropy", "--loss mse is for regression, --loss bce for yes or no; or give your own"),
         ("--loss mse --precision fp16 --device cpu", "--precision fp16 needs a GPU: on a CPU use bf16"),
         ("--loss mse --label-smoothing 0.1", "--label-smoothing is for --loss cross-entropy"),
-        ("--loss mse --clip-norm 0", "--clip-norm is 0.0: it must be more than 0"),
+        ("--loss mse --clip-norm 0", "--clip-norm is 0.0: it must be from 1e-08 to 100,000,000"),
         ("--loss mse --columns largest", "unknown column 'largest'"),
         ("--loss mse --clip-norm 1 --workers 2 --strategy ps-sync --servers 2", "Use --servers 1."),
     ],

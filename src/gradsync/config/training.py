@@ -217,8 +217,6 @@ class Training(Output, Measuring, Compute, Recipe, Task):
             raise InputError(f"--label-smoothing is {given}: it must be 0 or more, and less than 1.")
         if self.label_smoothing and self.loss != CROSS_ENTROPY:
             raise InputError(f"--label-smoothing is for --loss cross-entropy, and the loss is {self.loss}.")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise InputError(f"--clip-norm is {shown(self.clip_norm)}: it must be more than 0.")
         check_task(self.loss, self.metric)
         for one, other in ALTERNATIVES:
             if getattr(self, one) is not None and getattr(self, other) is not None:

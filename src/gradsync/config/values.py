@@ -35,7 +35,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31 - 1),  # rank and repeat are added to it, and numpy takes 32 bits
     "lr": (0, 1e38),  # what a float32 holds
     "momentum": (0, 1),
-    "clip_norm": (0, 1e8),
+    "clip_norm": (1e-8, 1e8),
     "weight_decay": (0, 1e6),
     "warmup_epochs": (0, 1e6),
     "decay_epochs": (0, 1e6),
