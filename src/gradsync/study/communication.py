@@ -138,21 +138,21 @@ FACTS = STRATEGY | WORKERS | {"batch per worker": share_of}
 PARTS = {"compute": COMPUTE_EPOCH, "communication": COMMUNICATION_EPOCH, "other": REST_EPOCH}
 
 
-def compared(found: Sequence[Subtraction], of: Callable[[Subtraction], Value]) -> Fact:
+def paired(found: Sequence[Subtraction], of: Callable[[Subtraction], Value]) -> Fact:
     """What needs the run of one worker, too."""
     pairs = {id(item.case): item for item in found}
     return lambda case: of(pairs[id(case)])
 
 
 def left(found: Sequence[Subtraction], figure: FigureOf[Subtraction]) -> tuple[Column, Fact]:
-    return column(figure), compared(found, lambda item: cell_of(item, figure))
+    return column(figure), paired(found, lambda item: cell_of(item, figure))
 
 
 def time_table(found: Sequence[Subtraction]) -> Table:
     figures: list[Figure | tuple[Column, Fact]] = [
         *(EPOCH, *PARTS.values()),
         *(left(found, figure) for figure in (COMPUTE_LEFT, COMMUNICATION_LEFT)),
-        (Column("flags"), compared(found, odd_times)),
+        (Column("flags"), paired(found, odd_times)),
     ]
     measured = [item.case for item in found]
     timed = " or ".join(dict.fromkeys(window_text(case.figures) for case in measured))
@@ -167,7 +167,7 @@ def bandwidth_table(found: Sequence[Subtraction]) -> Table:
         *(FORMULA_EPOCH, SENT_BY_A_RANK, BANDWIDTH),
         left(found, BANDWIDTH_LEFT),
         *(LINK, LINK_SHARE),
-        (Column("flags"), compared(found, odd_bytes)),
+        (Column("flags"), paired(found, odd_bytes)),
     ]
     notes = [
         f"{BANDWIDTH_LEFT.note}. {BANDWIDTH.title.capitalize()} is the bus bandwidth of nccl-tests.",
