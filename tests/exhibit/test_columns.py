@@ -11,7 +11,7 @@ import gradsync
 from exhibited import steps_of
 from gradsync.exhibit.columns import axis, height, heights
 from gradsync.figures.cases import one_by_one
-from gradsync.figures.catalogue import FIGURES
+from gradsync.figures.catalogue import CATALOGUE
 from gradsync.figures.catalogue.of_learning import ACCURACY, TRAIN_LOSS
 from gradsync.figures.catalogue.of_time import FINISH, STEP, WIRE_EPOCH
 from gradsync.figures.catalogue.of_traffic import SENT_STEP
@@ -37,9 +37,23 @@ def test_rows_have_the_figures_in_the_units_of_their_axes(tmp_path: Path):
     assert axis(ACCURACY).field in found
 
 
+def test_no_column_repeats_the_title_of_a_figure():
+    """Its unit and its format would not change with the figure."""
+    titles = {figure.title for figure in CATALOGUE.values()}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Column":
+                name = node.args[0] if node.args else None
+                repeats = isinstance(name, ast.Constant) and name.value in titles
+                assert not repeats, (
+                    f"{path.name}:{node.lineno}: column(...) of the figure {ast.unparse(node.args[0])}"
+                )
+    assert "α" in titles
+
+
 def test_no_axis_repeats_the_title_and_the_unit_of_a_figure():
     """It would not change with the figure."""
-    known = {(figure.title, figure.bare_unit) for figure in FIGURES.values() if figure.bare_unit}
+    known = {(figure.title, figure.bare_unit) for figure in CATALOGUE.values() if figure.bare_unit}
     for path in (*(SOURCE / "exhibit").rglob("*.py"), *(SOURCE / "study").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Axis":

@@ -60,10 +60,10 @@ def test_an_efficiency_above_100_percent_beyond_its_uncertainty_is_the_first_fin
     crowded = two(tmp_path, seconds=0.3, spread=0.01, host=HOST, threads=4)  # and there are other doubts
     first, second, *_ = findings(subjects(crowded))
     assert first.startswith("ddp: an efficiency of")
-    assert "is above 100 % by more than its uncertainty. More workers cannot explain that" in first
+    assert "is above 100% by more than its uncertainty. More workers cannot explain that" in first
     assert "compute threads share 2 cores" in second
     within = findings(subjects(two(tmp_path, seconds=0.49, spread=0.5)))
-    assert not any("above 100 %" in sentence for sentence in within)
+    assert not any("above 100%" in sentence for sentence in within)
 
 
 def test_more_busy_threads_than_cores_come_before_any_speed_up(tmp_path: Path):

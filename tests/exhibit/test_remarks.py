@@ -52,20 +52,20 @@ def test_nodes_that_wanted_cores_the_host_did_not_have_are_told(run: Run):
     short = replace(cluster_shape(0.5), run_delay_percent={"node2": 31.0, "node1": 9.0})
     (told,) = doubts(subjects([with_figures(run, cluster=short)]))
     assert told == (
-        "ddp: runnable but not scheduled for lack of a core: node2 31 % of the time. This result is limited by the "
+        "ddp: runnable but not scheduled for lack of a core: node2 31% of the time. This result is limited by the "
         "host's cores, not by the network alone."
     )
 
 
 def test_runs_that_others_kept_from_the_cores_are_told_first(tmp_path: Path):
-    lacked = {"ddp": 77.4, "ring": 40.0, "all-reduce": DISTURBED - 1}
+    lacked = {"ddp": 77.4, "ring": 40.0, "all-reduce": 100 * DISTURBED - 1}
     runs = []
     for way, share in lacked.items():
         made = with_figures(steps_of(tmp_path, way, 2, 0.5), host=HOST, threads=1)
         assert made.summary
         runs.append(with_figures(made, ranks=[replace(r, run_delay_percent=share) for r in made.summary.ranks]))
     assert doubts(subjects(runs)) == [
-        "Runnable but not scheduled, as other processes had the cores: ddp 77 %, ring 40 % of the time. "
+        "Runnable but not scheduled, as other processes had the cores: ddp 77%, ring 40% of the time. "
         "HINT: measure again with nothing else running."
     ]
     assert findings(subjects(runs))[0] == doubts(subjects(runs))[0]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from exhibited import steps_of, with_figures
+from exhibited import cluster_shape, steps_of, with_figures
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.figures.cases import Case
-from gradsync.figures.catalogue import FIGURES, ROOMS, figures_in, find_figure, of_time
-from gradsync.figures.figure import UNITS, At, Figure
+from gradsync.figures.catalogue import CATALOGUE, FIGURES, ROOMS, figures_in, find_figure, of_time
+from gradsync.figures.figure import UNITS, At, Figure, FigureOf
 from gradsync.figures.value import Spread, written
 from gradsync.record import Run
 from made_up import PARAMETERS, made_up
@@ -22,18 +23,19 @@ DEFINED = [figure for room in ROOMS.values() for figure in figures_in(room)]
 
 def test_names_are_unique():
     """Else one would hide the other in the catalogue."""
-    assert len({id(figure) for figure in DEFINED}) == len(FIGURES)
-    assert {figure.name for figure in DEFINED} == set(FIGURES)
+    assert len({id(figure) for figure in DEFINED}) == len(CATALOGUE)
+    assert {figure.name for figure in DEFINED} == set(CATALOGUE)
+    assert {name for name, figure in CATALOGUE.items() if isinstance(figure, Figure)} == set(FIGURES)
 
 
-@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
-def test_a_figure_says_what_it_is_and_how_it_is_written(figure: Figure):
+@pytest.mark.parametrize("figure", CATALOGUE.values(), ids=CATALOGUE)
+def test_a_figure_says_what_it_is_and_how_it_is_written(figure: FigureOf[Any]):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", figure.name)
     assert figure.title
     assert figure.meaning and not figure.meaning.endswith("."), "notes are joined to sentences"
     assert figure.note == f"{figure.title}: {figure.meaning}"
     assert figure.unit in UNITS
-    assert figure.compared in ("absolute", "relative")
+    assert figure.full_title
     for value in (0.0, 0.5, 1234.5, Spread(0.5, 0.1)):
         assert re.search(r"\d", written(value, figure.form))
     if "%" in figure.form:
@@ -99,6 +101,8 @@ def measured(tmp_path: Path) -> Run:
         ("sent-step", 2 * 4.0 * PARAMETERS),
         ("sent-epoch", 2 * 10 * 4.0 * PARAMETERS),
         ("sent-per-worker", 20 * 4.0 * PARAMETERS),
+        ("sent-rank-epoch", 10 * 4.0 * PARAMETERS),
+        ("formula-epoch", 10 * 4.0 * PARAMETERS),
         ("closed-form", 2 * 4.0 * PARAMETERS),
         ("overhead", 0.0),
         ("gradients-step", 4.0 * PARAMETERS),
@@ -152,11 +156,23 @@ def test_a_record_without_gradient_bytes_is_taken_to_train_all_parameters(measur
     assert value(with_figures(old, precision="fp64"), "bandwidth") == pytest.approx(8.0 * PARAMETERS / 0.05, rel=1e-3)
 
 
+def test_the_bandwidth_used_is_compared_with_the_link_of_a_node(measured: Run):
+    assert value(measured, "link") is None and value(measured, "link-share") is None
+    linked = with_figures(measured, cluster=cluster_shape(bandwidth="1gbit"))
+    assert value(linked, "link") == pytest.approx(125e6)
+    assert value(linked, "link-share") == pytest.approx(4.0 * PARAMETERS / 0.05 / 125e6, rel=1e-3)
+
+
 def test_a_value_is_written_in_the_unit_and_form_of_its_figure():
     assert FIGURES["accuracy"].text(0.93125) == "93.12%"
     assert FIGURES["wire-step"].text(Spread(0.0123, 0.001)) == "12.3 ± 1.0"
     assert FIGURES["speed-up"].text(1.5) == "1.50"
     assert FIGURES["efficiency"].text(None) == "–"
+
+
+def test_in_another_unit_the_number_has_the_format_of_its_figure_if_it_can():
+    assert (FIGURES["accuracy"].form_in("%"), FIGURES["test-loss"].form_in("")) == (".2f", ".3f")
+    assert (FIGURES["read"].form_in("s"), FIGURES["read"].form_in("min")) == (".2f", "")
 
 
 def test_on_an_axis_a_share_is_in_percent():

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import gradsync
 from gradsync.figures.value import (
     PRECISE,
     Spread,
@@ -14,11 +19,14 @@ from gradsync.figures.value import (
     difference,
     mean_of,
     over_repeats,
+    percent,
     ratio,
     scaled,
     standard_error,
     written,
 )
+
+SOURCE = Path(gradsync.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,24 @@ from gradsync.figures.value import (
 )
 def test_how_a_value_is_written(value: Value, form: str, text: str):
     assert written(value, form) == text
+
+
+def test_a_percentage_has_one_format():
+    assert (percent(0.341), percent(0.341, 1), percent(0.341, signed=True)) == ("34%", "34.1%", "+34%")
+    assert percent(Spread(0.5, 0.02)) == "50% ± 2%"
+    found = {f"{path.name}:{node.lineno}" for path in SOURCE.rglob("*.py") for node in percentages(path)}
+    assert not found, "write it with percent(...), or the text of a figure"
+
+
+def percentages(path: Path) -> Iterator[ast.expr]:
+    """What would write a percentage of its own: a format, or a text with a space before the sign."""
+    tree = ast.parse(path.read_text())
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and node.format_spec and "%" in ast.unparse(node.format_spec):
+            yield from [node] if path.name != "value.py" else []
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield from [node] if re.search(r"(^|\d) %", node.value) else []
 
 
 def test_a_mean_and_its_deviation_are_written_alike_and_in_the_same_unit():

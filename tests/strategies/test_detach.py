@@ -126,7 +126,6 @@ def test_attached_again_it_is_as_attached_afresh_and_detached_as_if_it_had_never
     sync.detach()
 
     assert sync.forward is model
-    assert sync.loss_scale == 1.0
     assert hooks_on(model, optimizer) == 0
     assert [type(module) for module in model.modules()] == kinds
     bare = clone(model, optimizer)

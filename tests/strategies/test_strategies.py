@@ -13,7 +13,17 @@ import gradsync
 from gradsync.comm import TorchComm, flat
 from gradsync.config.facts import Facts
 from gradsync.errors import InputError
-from gradsync.strategies import STRATEGIES, ServerStrategy, Strategy, facts_of, find_strategy
+from gradsync.strategies import (
+    STRATEGIES,
+    ServerStrategy,
+    Strategy,
+    construct,
+    facts_of,
+    find_strategy,
+    loss_factor,
+)
+from gradsync.strategies.ddp import DDP
+from gradsync.strategies.options import option_types
 
 
 @pytest.fixture
@@ -103,8 +113,43 @@ def test_facts_of_a_strategy_of_the_users(tmp_path: Path):
         facts_of(f"{file}:Odd")
 
 
+def test_the_contract_is_small():
+    """What an author declares, overrides or calls, and what a training loop calls; the rest is of the frame."""
+    members = {name for name in vars(Strategy(TorchComm())) | vars(Strategy) if not name.startswith("_")}
+    facts = {"exact", "has_servers", "in_one_process", "over_mpi", "after_backward", "default_buffers"}
+    overridden = {"attach", "agree", "update", "accumulating", "state_dict", "load_state_dict"}
+    about = {"gradient_traffic", "replicas_differ", "comm", "buffers"}  # model, optimizer, forward: once attached
+    assert members == facts | overridden | about | {"gradients", "on_detach", "step", "detach"}
+
+
+def test_who_multiplies_the_loss_is_asked_by_the_loop_and_else_ddp_averages(monkeypatch: pytest.MonkeyPatch):
+    assert loss_factor(construct("all-reduce", TorchComm(size=2), None, {})) == 1.0
+    ddp = construct("ddp", TorchComm(size=4), None, {})
+    assert isinstance(ddp, DDP) and loss_factor(ddp) == 1.0, "without a hook it averages by itself"
+    monkeypatch.setattr(ddp, "_hooked", True)
+    assert loss_factor(ddp) == 0.25
+    monkeypatch.setattr(ddp.comm, "size", 3)
+    assert loss_factor(ddp) == 1.0, "a third would round differently"
+
+
+def test_only_ddp_is_told_before_it_is_attached_what_becomes_of_unused_parameters():
+    assert option_types(DDP).keys() == {"bucket-mb"}
+    assert construct("ddp", TorchComm(), None, {}, unused="zero")._unused == "zero"  # type: ignore[attr-defined]
+    assert construct("all-reduce", TorchComm(), None, {}, unused="zero")
+
+
 def test_only_strategies_with_servers_have_what_servers_need():
-    for member in ("roles", "is_worker", "finished", "begin", "finish", "serve", "step_facts", "spare_workers"):
+    for member in (
+        "asynchronous",
+        "roles",
+        "is_worker",
+        "finished",
+        "begin",
+        "finish",
+        "serve",
+        "step_facts",
+        "spare_workers",
+    ):
         assert not hasattr(STRATEGIES["ddp"](TorchComm()), member)
         assert hasattr(STRATEGIES["ps-sync"](TorchComm()), member)
     with pytest.raises(TypeError, match="abstract"):

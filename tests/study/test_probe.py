@@ -25,7 +25,7 @@ from gradsync.figures.value import Spread
 from gradsync.launch.outcome import Outcome
 from gradsync.ledger.cost import link_share
 from gradsync.library.runs.check import check_probe
-from gradsync.rank.prober import CALLS, Trial, WrongNumbers, repetitions_within
+from gradsync.rank.prober import CALLS, MessageTrial, WrongNumbers, repetitions_within
 from gradsync.record import ProbeRun, RankRecord, read_config, read_run, write_json, write_settings
 from gradsync.study.making.carry_out import Kept, prepare
 from gradsync.study.making.found import found_in
@@ -138,7 +138,7 @@ Silent.__abstractmethods__ = frozenset()
 def test_an_operation_that_moves_nothing_is_found_out(operation: str):
     found_out = 0
     for rank in range(3):
-        trial = Trial(Silent(rank, 3), 240, torch.device("cpu"))
+        trial = MessageTrial(Silent(rank, 3), 240, torch.device("cpu"))
         CALLS[operation](trial)
         try:
             trial.check(operation)

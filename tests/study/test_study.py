@@ -174,12 +174,12 @@ def test_communication_by_ledger_and_by_subtraction(tmp_path: Path):
         made_up(tmp_path, shared, compute=0.15, wire=0.05, steps_per_epoch=5),
     ]
     times, bandwidths = tables(study.sections(runs))
-    assert column(times, "compute by ledger") == [pytest.approx(0.75)]
-    assert column(times, "communication by ledger") == [pytest.approx(0.25)]
+    assert column(times, "compute") == [pytest.approx(0.75)]
+    assert column(times, "communication") == [pytest.approx(0.25)]
     assert column(times, "compute by subtraction") == [pytest.approx(0.5005)]
     assert column(times, "communication by subtraction") == [pytest.approx(0.5)]
-    assert column(bandwidths, "by formula") == [pytest.approx(0.02)]  # 4,000 bytes × 5 steps
-    assert column(bandwidths, "used by ledger") == [pytest.approx(20_000 / 0.25 / 1e9)]
+    assert column(bandwidths, "bytes by formula") == [pytest.approx(0.02)]  # 4,000 bytes × 5 steps
+    assert column(bandwidths, "bandwidth used") == [pytest.approx(20_000 / 0.25 / 1e9)]
     assert column(bandwidths, "flags") == [""]
 
 
@@ -195,10 +195,10 @@ def test_computing_and_communicating_over_repeats_have_their_deviation(tmp_path:
     section = study.sections(runs)[0]
     times, bandwidths = tables([section])
     spread = pytest.approx(0.5 * 2**0.5)
-    for name, mean in {"epoch": 1.5005, "communication by ledger": 1.0, "communication by subtraction": 1.0}.items():
+    for name, mean in {"epoch": 1.5005, "communication": 1.0, "communication by subtraction": 1.0}.items():
         assert column(times, name) == [Spread(pytest.approx(mean), spread)], name
     assert "± 0.71" in times.texts()[0][3]
-    (used,) = column(bandwidths, "used by ledger")
+    (used,) = column(bandwidths, "bandwidth used")
     assert isinstance(used, Spread)
     assert times.notes[0] == "±: standard deviation over 2 runs with different seeds."
     assert "communicates 62% ± 18% of the time; by subtraction it would be" in section.sentences[0]

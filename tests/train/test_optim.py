@@ -16,12 +16,12 @@ from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.train import optim
 from gradsync.train.lars import LARS, TRUST
-from gradsync.train.optim import rate
+from gradsync.train.optim import learning_rate
 from made_up import resolved
 
 
 def rates(updates: int, updates_per_epoch: int = 10, **settings: object) -> list[float]:
-    at = rate(resolved(RunConfig(**settings)), updates, updates_per_epoch)
+    at = learning_rate(resolved(RunConfig(**settings)), updates, updates_per_epoch)
     return [at(update) for update in range(updates)]
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 from tyro.conf import FlagCreatePairsOff, Positional
 
 from gradsync.config.placement import Placement
-from gradsync.config.training import Compute, Measuring, Output, Recipe, Task
+from gradsync.config.training import Compute, Measuring, Output, Recipe, TaskSettings
 from gradsync.config.values import flag, kinds_in
 
 POSITIONAL, ONE_WAY = (marker[int].__metadata__[0] for marker in (Positional, FlagCreatePairsOff))
@@ -33,7 +33,7 @@ GROUP_OF = {
     **{
         item.name: group
         for kind, group in {
-            Task: "what",
+            TaskSettings: "what",
             Recipe: "how",
             Compute: "where",
             Placement: "where",

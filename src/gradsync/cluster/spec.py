@@ -27,7 +27,7 @@ Placed = TypeVar("Placed", bound=Placement)
 
 
 @dataclass(frozen=True)
-class Layout:
+class NodeLayout:
     """What the nodes and their interfaces are called, where their addresses begin, and what they have by default."""
 
     network: str
@@ -40,14 +40,14 @@ class Layout:
     shape: Shape
 
 
-USUAL = Layout("10.77.{}", 1, "eth0", Shape(nodes=DEFAULT_NODES))
+USUAL = NodeLayout("10.77.{}", 1, "eth0", Shape(nodes=DEFAULT_NODES))
 LAYOUTS = {
     # Four nodes node0 to node3, at the addresses that the scripts of the course have built in.
-    "cloudlab": Layout("10.10.1", 0, "eth1", Shape(nodes=4, bandwidth="7gbit", cpus=0.5)),
+    "cloudlab": NodeLayout("10.10.1", 0, "eth1", Shape(nodes=4, bandwidth="7gbit", cpus=0.5)),
 }
 
 
-def layout(like: str | None) -> Layout:
+def layout(like: str | None) -> NodeLayout:
     if like is not None and like not in LAYOUTS:
         raise unknown("cluster to be like:", like, LAYOUTS)
     return LAYOUTS[like] if like else USUAL
@@ -78,7 +78,7 @@ class Cluster:
         return [f"node{number}" for number in range(self.layout.first, self.layout.first + self.nodes)]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> NodeLayout:
         return layout(self.like)
 
     @property

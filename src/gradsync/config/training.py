@@ -21,7 +21,7 @@ ALTERNATIVES = [("batch_size", "batch_per_worker"), ("epochs", "steps")]
 
 
 @dataclass(kw_only=True)
-class Task:
+class TaskSettings:
     """The model and the data it is trained on."""
 
     model: str = "vgg11"
@@ -201,7 +201,7 @@ class Output:
 
 
 @dataclass(kw_only=True)
-class Training(Output, Measuring, Compute, Recipe, Task):
+class Training(Output, Measuring, Compute, Recipe, TaskSettings):
     """What is trained, on what, how, and what is measured and written."""
 
     @property

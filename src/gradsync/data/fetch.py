@@ -23,7 +23,7 @@ from gradsync.errors import InputError
 TIMEOUT_SECONDS = 30
 
 
-class Bar:
+class DownloadBar:
     """The progress bar that pooch expects, drawn by rich."""
 
     def __init__(self, progress: Progress, name: str) -> None:
@@ -50,12 +50,12 @@ def fetch(files: FileSet, folder: Path, console: Console, mirror: str | None = N
     columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), DownloadColumn()]
     with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console) as progress:
         for download in files.downloads:
-            retrieve(download, target, Bar(progress, download.file), mirror)
+            retrieve(download, target, DownloadBar(progress, download.file), mirror)
     files.read(folder)
     return files.source(folder)
 
 
-def retrieve(download: Download, target: Path, bar: Bar, mirror: str | None) -> None:
+def retrieve(download: Download, target: Path, bar: DownloadBar, mirror: str | None) -> None:
     urls = (f"{mirror.rstrip('/')}/{download.file}",) if mirror else download.urls
     pooch.get_logger().setLevel(logging.ERROR)
     failures = []

@@ -111,7 +111,7 @@ class FileSet:
 
 def check(file: Path, name: str, kind: str, expected: str, content: bytes) -> None:
     found = hashlib.new(kind, content, usedforsecurity=False).hexdigest()
-    compare(file, name, kind, expected, found, len(content))
+    refuse_other(file, name, kind, expected, found, len(content))
 
 
 def check_file(path: Path, name: str, expected: str) -> None:
@@ -120,10 +120,10 @@ def check_file(path: Path, name: str, expected: str) -> None:
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
             digest.update(piece)
-        compare(path, name, "sha256", expected, digest.hexdigest(), file.tell())
+        refuse_other(path, name, "sha256", expected, digest.hexdigest(), file.tell())
 
 
-def compare(file: Path, name: str, kind: str, expected: str, found: str, length: int) -> None:
+def refuse_other(file: Path, name: str, kind: str, expected: str, found: str, length: int) -> None:
     if found != expected:
         raise InputError(
             f"{file} is truncated or altered: {kind} of {name} should be {expected}, found {found} "

@@ -66,7 +66,7 @@ def write_csv(document: Document, path: Path) -> list[Path]:
     path.mkdir(exist_ok=True)
     tables = [item for item in document.exhibits if isinstance(item, Table)]
     tables += [document.environment] if document.environment else []
-    return [write_table(table, path / f"{name}.csv") for name, table in zip(named(tables), tables, strict=True)]
+    return [write_table(table, path / f"{name}.csv") for name, table in zip(file_names(tables), tables, strict=True)]
 
 
 def write_markdown(document: Document, path: Path) -> list[Path]:
@@ -123,7 +123,7 @@ def draw(charts: Sequence[Chart], folder: Path, form: str) -> list[Path]:
         folder.mkdir(exist_ok=True)
     return [
         write_whole(folder / f"{name}.{form}", image(chart, form))
-        for name, chart in zip(named(charts), charts, strict=True)
+        for name, chart in zip(file_names(charts), charts, strict=True)
     ]
 
 
@@ -149,5 +149,5 @@ def beside(pictures: Sequence[Path]) -> list[str]:
     return [f"{picture.parent.name}/{picture.name}" for picture in pictures]
 
 
-def named(exhibits: Sequence[Table | Chart]) -> list[str]:
+def file_names(exhibits: Sequence[Table | Chart]) -> list[str]:
     return unique(slug(exhibit.title) or "exhibit" for exhibit in exhibits)

@@ -27,7 +27,7 @@ def drawable(chart: Chart) -> list[Row]:
     as_text |= {chart.x.field} if chart.kind in ("bars", "stack") else set()
     as_text |= {chart.y.field} if chart.kind == "spans" else set()
     rows = [
-        {**row, **{field: name_of(row.get(field)) for field in as_text}}
+        {**row, **{field: label_of(row.get(field)) for field in as_text}}
         for row in finite(list(chart.rows))
         if all(row.get(field) is not None for field in needed)
     ]
@@ -48,13 +48,13 @@ def joined(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 def series_of(chart: Chart, rows: Sequence[Row]) -> list[str]:
     """In the order of the rows; the parts of a ledger in theirs."""
-    series = names(rows, chart.colour) if chart.colour else []
+    series = labels_of(rows, chart.colour) if chart.colour else []
     return [part for part in PARTS if part in series] if set(series) <= set(PARTS) else series
 
 
 def by_panel(chart: Chart, rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """The rows of each panel with its name; all of them together where there is only one."""
-    found = names(rows, chart.panel) if chart.panel else []
+    found = labels_of(rows, chart.panel) if chart.panel else []
     if len(found) < 2:
         return [("".join(found), list(rows))]
     return [(name, [row for row in rows if row[chart.panel] == name]) for name in found]
@@ -64,12 +64,12 @@ def numbers(rows: Iterable[Row], field: str) -> list[float]:
     return [value for row in rows if isinstance(value := row.get(field), (int, float))]
 
 
-def names(rows: Iterable[Row], field: str) -> list[str]:
+def labels_of(rows: Iterable[Row], field: str) -> list[str]:
     """Every value once, in the order of the rows."""
-    return list(dict.fromkeys(name_of(row.get(field)) for row in rows))
+    return list(dict.fromkeys(label_of(row.get(field)) for row in rows))
 
 
-def name_of(value: str | int | float | None) -> str:
+def label_of(value: str | int | float | None) -> str:
     """A value that stands for itself, such as a batch size, as text."""
     if value is None:
         return NOTHING

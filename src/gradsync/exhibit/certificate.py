@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from gradsync.config.objects import name_of
 from gradsync.config.values import counted
+from gradsync.exhibit.columns import cell_of, column
 from gradsync.exhibit.form import Column, Section, Table
 from gradsync.figures.cases import cases
+from gradsync.figures.catalogue.of_certificate import DISTANCE
 from gradsync.figures.value import Value
 from gradsync.record import Run
 from gradsync.record.certificate import Certificate, read_certificate
@@ -30,7 +32,7 @@ def table(found: Sequence[Certified]) -> Table:
         Column("workers"),
         Column("servers"),
         Column("transport"),
-        Column("largest distance", "", ".1e"),
+        column(DISTANCE),
         Column("same bits on all ranks"),
         Column("verdict"),
         Column("what differs, and why"),
@@ -48,16 +50,13 @@ def table(found: Sequence[Certified]) -> Table:
                 run.resolved.workers,
                 run.resolved.servers or None,
                 figures.transport if figures and several else None,
-                certificate.distance,
+                cell_of(certificate, DISTANCE),
                 None if certificate.same_bits is None else "yes" if certificate.same_bits else "no",
                 certificate.verdict,
                 certificate.differs or None,
             ]
         )
-    notes = [
-        "largest distance: of any parameter tensor from that of one process, relative to the tensor's largest value; "
-        "same bits: whether every rank ends with the same parameters."
-    ]
+    notes = [f"{DISTANCE.note}; same bits: whether every rank ends with the same parameters."]
     return Table(title_of(found[0][0]), columns, rows, notes)
 
 

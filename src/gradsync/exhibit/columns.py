@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gradsync.config import Settings
 from gradsync.config.task import metric_name, metrics_for
@@ -12,7 +13,7 @@ from gradsync.exhibit.form import Axis, Column
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import FIGURES
 from gradsync.figures.catalogue.of_speed_up import Relative
-from gradsync.figures.figure import UNITS, Figure
+from gradsync.figures.figure import UNITS, Figure, FigureOf, Of
 from gradsync.figures.metrics import IN_TRAINING, metric_figure
 from gradsync.figures.value import Value, mean_of, scaled
 from gradsync.record import RunSummary
@@ -21,8 +22,13 @@ DEFAULT = ("workers", "step", "speed-up", "efficiency", "samples", "epoch", "tra
 """Followed by the metrics of the runs."""
 
 
-def column(figure: Figure) -> Column:
+def column(figure: FigureOf[Any]) -> Column:
     return Column(figure.title, figure.unit, figure.form)
+
+
+def cell_of(subject: Of, figure: FigureOf[Of]) -> Value:
+    """The value for one subject, in the unit of its column."""
+    return scaled(figure.value(subject), UNITS[figure.unit])
 
 
 def cell(case: Case, figure: Figure, rank: int | None = None, among: Sequence[Case] = ()) -> Value:
@@ -39,15 +45,17 @@ def cell_so_far(case: Case, figure: Figure, rank: int | None = None, among: Sequ
     return scaled(value, UNITS[figure.unit])
 
 
-def axis(figure: Figure, log: bool = False) -> Axis:
+def axis(figure: FigureOf[Any], log: bool = False) -> Axis:
     """Of a chart whose rows have the figure under its own name, as ``heights`` gives it.
 
     A loss or an accuracy varies little beside what it is: its axis need not begin at 0.
     """
-    return Axis(figure.name, figure.title, figure.bare_unit, log=log, zero=not figure.learnt)
+    return Axis(
+        figure.name, figure.title, figure.bare_unit, log=log, zero=not (isinstance(figure, Figure) and figure.learnt)
+    )
 
 
-def height(value: Value, figure: Figure) -> float | None:
+def height(value: Value, figure: FigureOf[Any]) -> float | None:
     """A value, in base units, as a number on the axis of its figure."""
     return mean_of(scaled(value, UNITS[figure.bare_unit]))
 

@@ -19,14 +19,15 @@ class Column:
 
     name: str
     unit: str = ""
-    form: str = ""
+    form: str | Sequence[str] = ""
+    """One for all rows, or one for each where every row is another figure."""
 
     @property
     def heading(self) -> str:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def text(self, value: Value) -> str:
-        return written(value, self.form)
+    def text(self, value: Value, row: int = 0) -> str:
+        return written(value, self.form if isinstance(self.form, str) else self.form[row])
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class Table:
     notes: Sequence[str] = ()
 
     def texts(self) -> list[list[str]]:
-        return [[column.text(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
+        return [
+            [column.text(value, number) for column, value in zip(self.columns, row, strict=True)]
+            for number, row in enumerate(self.rows)
+        ]
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gradsync.config.values import counted
+from gradsync.exhibit.columns import axis, cell_of, column, height
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
 from gradsync.figures.bandwidth import fits, repeated
+from gradsync.figures.catalogue.of_probe import (
+    ALGORITHM_BANDWIDTH,
+    ALPHA,
+    BETA,
+    BETA_BYTES,
+    BUS_BANDWIDTH,
+    FACTOR,
+    FIT_ERROR,
+    LARGEST_FIT_ERROR,
+    MEDIAN_TIME,
+    TIME,
+)
+from gradsync.figures.figure import FigureOf
 from gradsync.figures.fit_scaling import POOR
-from gradsync.figures.value import Spread, Value, written
+from gradsync.figures.value import Value, percent
 from gradsync.record import ProbeRun
 from gradsync.record.summaries import ProbeFit, ProbePoint
 from gradsync.text import size_text
 
-MEANING = (
-    "time: that of the slowest rank, from the barrier before a call until the call is done, mean over iterations; "
-    "±: standard deviation over repeats if there are any, else over iterations."
-)
-BANDWIDTH = (
-    "bus bandwidth: S / time × the fraction of S that crosses each link, as nccl-tests defines it; "
-    "S: message size in bytes."
-)
-FIT = (
-    "time = α + S × factor / β. α: latency of a call, whatever its size; β: bandwidth of a link; "
-    "error: relative error of the fitted time, root mean square over the sizes, and the largest."
-)
+DEVIATION = "±: standard deviation over repeats if there are any, else over iterations"
+FITTED: Sequence[FigureOf[ProbeFit]] = (FACTOR, ALPHA, BETA, BETA_BYTES, FIT_ERROR, LARGEST_FIT_ERROR)
 
 
 def sections(runs: Sequence[ProbeRun]) -> list[Section]:
@@ -44,8 +49,8 @@ def by_transport(points: Sequence[ProbePoint]) -> list[tuple[str, list[ProbePoin
 def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRun]) -> Section:
     fitted = fits(points)
     exhibits: list[Exhibit] = [
-        grid("Time of a collective", "ms", points, lambda point: spread(point, 1e3), MEANING),
-        grid("Bus bandwidth", "MB/s", points, lambda point: point.bus_bandwidth / 1e6, BANDWIDTH),
+        grid(TIME, points, f"{TIME.note}; {DEVIATION}."),
+        grid(BUS_BANDWIDTH, points, f"{BUS_BANDWIDTH.note}."),
         *([fits_table(fitted)] if fitted else []),
         chart(points),
     ]
@@ -54,28 +59,21 @@ def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRu
     return Section(f"{transport}, {where}", exhibits, list(sentences(fitted)))
 
 
-def spread(point: ProbePoint, factor: float) -> Value:
-    if point.spread_seconds is None:
-        return point.seconds * factor
-    return Spread(point.seconds * factor, point.spread_seconds * factor)
-
-
-def grid(
-    title: str, unit: str, points: Sequence[ProbePoint], value: Callable[[ProbePoint], Value], note: str
-) -> Table:
+def grid(figure: FigureOf[ProbePoint], points: Sequence[ProbePoint], note: str) -> Table:
     """Sizes down, operations across."""
     operations = list(dict.fromkeys(point.operation for point in points))
-    cells = {(point.size, point.operation): value(point) for point in points}
+    cells = {(point.size, point.operation): cell_of(point, figure) for point in points}
     rows: list[list[Value]] = [
         [size_text(size), *(cells.get((size, operation)) for operation in operations)]
         for size in dict.fromkeys(size for size, _ in cells)
     ]
-    columns = [Column("S"), *(Column(operation, unit) for operation in operations)]
-    return Table(f"{points[0].transport}: {title.lower()}", columns, rows, [note])
+    columns = [Column("S"), *(replace(column(figure), name=operation) for operation in operations)]
+    return Table(f"{points[0].transport}: {figure.full_title}", columns, rows, [note])
 
 
 def points_table(runs: Sequence[ProbeRun]) -> Table:
     """Every point of every run, which the tables above are made of."""
+    figures: Sequence[FigureOf[ProbePoint]] = (TIME, MEDIAN_TIME, FACTOR, ALGORITHM_BANDWIDTH, BUS_BANDWIDTH)
     columns = [
         Column("transport"),
         Column("operation"),
@@ -83,17 +81,12 @@ def points_table(runs: Sequence[ProbeRun]) -> Table:
         Column("requested size", "bytes"),
         Column("S", "bytes"),
         Column("iterations"),
-        Column("time", "ms"),
-        Column("median time", "ms"),
-        Column("factor", "", ".2f"),
-        Column("algorithm bandwidth", "MB/s"),
-        Column("bus bandwidth", "MB/s"),
+        *map(column, figures),
     ]
     rows: list[list[Value]] = [
         [
             *(point.transport, point.operation, point.workers, point.size, point.bytes, point.iterations),
-            *(spread(point, 1e3), point.median_seconds * 1e3, point.factor),
-            *(point.algorithm_bandwidth / 1e6, point.bus_bandwidth / 1e6),
+            *(cell_of(point, figure) for figure in figures),
         ]
         for run in runs
         if run.summary
@@ -103,54 +96,32 @@ def points_table(runs: Sequence[ProbeRun]) -> Table:
 
 
 def fits_table(fitted: Sequence[ProbeFit]) -> Table:
-    columns = [
-        Column("operation"),
-        Column("factor", "", ".2f"),
-        Column("α", "µs"),
-        Column("β", "Gbit/s"),
-        Column("β", "MB/s"),
-        Column("error", "", ".0%"),
-        Column("largest error", "", ".0%"),
-    ]
-    rows: list[list[Value]] = []
-    for item in fitted:
-        beta = item.beta_bytes_per_second
-        rows.append(
-            [
-                item.operation,
-                item.factor,
-                item.alpha_seconds * 1e6,
-                beta * 8 / 1e9 if beta else None,
-                beta / 1e6 if beta else None,
-                item.rms_error,
-                item.largest_error,
-            ]
-        )
-    return Table(f"{fitted[0].transport}: latency and bandwidth, fitted", columns, rows, [FIT])
+    columns = [Column("operation"), *map(column, FITTED)]
+    rows = [[item.operation, *(cell_of(item, figure) for figure in FITTED)] for item in fitted]
+    notes = ["; ".join(figure.note for figure in FITTED if figure is not BETA_BYTES) + "."]
+    return Table(f"{fitted[0].transport}: latency and bandwidth, fitted", columns, rows, notes)
 
 
 def chart(points: Sequence[ProbePoint]) -> Chart:
     rows: list[Mark] = [
-        {"bytes": point.bytes, "ms": point.seconds * 1e3, "operation": point.operation} for point in points
+        {"bytes": point.bytes, TIME.name: height(TIME.of(point), TIME), "operation": point.operation}
+        for point in points
     ]
-    x, y = Axis("bytes", "message", "bytes", log=True), Axis("ms", "time", "ms", log=True)
-    return Chart(f"{points[0].transport}: time of a collective by its size", "lines", rows, x, y, "operation")
+    x, y = Axis("bytes", "message", "bytes", log=True), axis(TIME, log=True)
+    return Chart(f"{points[0].transport}: {TIME.full_title} by its size", "lines", rows, x, y, "operation")
 
 
 def sentences(fitted: Sequence[ProbeFit]) -> Iterator[str]:
     poor = [item.operation for item in fitted if item.largest_error > POOR]
     if poor:
         yield (
-            f"The fit of {', '.join(poor)} is off by more than {POOR:.0%} at some size: do not predict times "
+            f"The fit of {', '.join(poor)} is off by more than {percent(POOR)} at some size: do not predict times "
             "from its α and β."
         )
     for item in fitted:
-        beta = item.beta_bytes_per_second
-        if beta and item.operation not in poor:
-            yield (
-                f"{item.operation}: {written(item.alpha_seconds * 1e6)} µs and {written(beta * 8 / 1e9)} Gbit/s "
-                f"(at most {item.largest_error:.0%} off)."
-            )
+        if item.beta_bytes_per_second and item.operation not in poor:
+            latency, bandwidth, error = (each.text(each.of(item)) for each in (ALPHA, BETA, LARGEST_FIT_ERROR))
+            yield f"{item.operation}: {latency} {ALPHA.unit} and {bandwidth} {BETA.unit} (at most {error} off)."
 
 
 def probe_line(run: ProbeRun) -> str:

@@ -8,13 +8,15 @@ from gradsync.config.values import counted
 from gradsync.exhibit.form import Section
 from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.runs.table import window_text
+from gradsync.figures.catalogue.of_host import WITHOUT_CORE
 from gradsync.figures.place import busy_threads, cores_of_host, cores_wanted, kind_of_device
+from gradsync.figures.value import mean_of, percent
 from gradsync.ledger.summary import differs_later
 from gradsync.record import Recorded, Run, log_file
 from gradsync.text import printable
 
-LACKING = 10.0  # percent of the time: less than this is noise on any host
-DISTURBED = 20.0  # the same where a machine is not divided into nodes: a rank's own threads take turns, too
+LACKING = 0.1  # of the time: less than this is noise on any host
+DISTURBED = 0.2  # the same where a machine is not divided into nodes: a rank's own threads take turns, too
 
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
@@ -47,10 +49,10 @@ def too_many_threads(subjects: Sequence[Subject]) -> Iterator[str]:
 def busy_machine(subjects: Sequence[Subject]) -> Iterator[str]:
     """Other processes had the cores for much of the time, although there are enough of them for the run."""
     enough = [item for item in subjects if not item.figures.cluster and not list(too_many_threads([item]))]
-    lacked = {
-        item.name: max((rank.run_delay_percent or 0.0 for rank in item.figures.ranks), default=0.0) for item in enough
-    }
-    disturbed = ", ".join(f"{name} {share:.0f} %" for name, share in lacked.items() if share >= DISTURBED)
+    lacked = {item.name: mean_of(item.case.so_far(WITHOUT_CORE)) or 0.0 for item in enough}
+    disturbed = ", ".join(
+        f"{name} {WITHOUT_CORE.text(share)}" for name, share in lacked.items() if share >= DISTURBED
+    )
     if disturbed:
         yield (
             f"Runnable but not scheduled, as other processes had the cores: {disturbed} of the time. HINT: measure "
@@ -61,11 +63,10 @@ def busy_machine(subjects: Sequence[Subject]) -> Iterator[str]:
 def host_limits(run: Recorded, name: str) -> Iterator[str]:
     """When nodes of an emulated cluster needed more cores than the host has, the result is about the host."""
     cluster = run.summary.cluster if run.summary else None
-    short = {
-        node: delay for node, delay in (cluster.run_delay_percent if cluster else {}).items() if delay >= LACKING
-    }
+    lacked = {node: delay / 100 for node, delay in (cluster.run_delay_percent if cluster else {}).items()}
+    short = {node: share for node, share in lacked.items() if share >= LACKING}
     if short:
-        each = ", ".join(f"{node} {delay:.0f} %" for node, delay in sorted(short.items()))
+        each = ", ".join(f"{node} {WITHOUT_CORE.text(share)}" for node, share in sorted(short.items()))
         yield (
             f"{name}: runnable but not scheduled for lack of a core: {each} of the time. This result is limited by "
             "the host's cores, not by the network alone."
@@ -78,7 +79,7 @@ def later_steps(item: Subject) -> Iterator[str]:
         change = figures.later.seconds_per_step / figures.seconds_per_step - 1
         yield (
             f"{item.name}: the {counted(figures.later.steps, 'step')} after the window ({window_text(figures)}) take "
-            f"{abs(change):.0%} {'longer' if change > 0 else 'less'}, which is beyond the spread within it. "
+            f"{percent(abs(change))} {'longer' if change > 0 else 'less'}, which is beyond the spread within it. "
             "HINT: --window all, or last:100."
         )
 

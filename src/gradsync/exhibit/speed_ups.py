@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue.of_speed_up import ALIKE, EFFICIENCY, SpeedUp
+from gradsync.figures.value import percent
 
 
 def beyond_ideal(named: Sequence[tuple[str, SpeedUp]]) -> Iterator[str]:
@@ -13,9 +14,9 @@ def beyond_ideal(named: Sequence[tuple[str, SpeedUp]]) -> Iterator[str]:
     for name, item in named:
         if item.beyond_ideal:
             yield (
-                f"{name}: an efficiency of {EFFICIENCY.text(item.efficiency)} is above 100 % by more than its "
-                "uncertainty. More workers cannot explain that: look for what else differs, such as caches, threads "
-                "or other load while the baseline ran."
+                f"{name}: an efficiency of {EFFICIENCY.text(item.efficiency)} is above {percent(1.0)} by more than "
+                "its uncertainty. More workers cannot explain that: look for what else differs, such as caches, "
+                "threads or other load while the baseline ran."
             )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from gradsync.figures.figure import At, Figure, everyone
-from gradsync.figures.value import Spread, Value, over_repeats
+from gradsync.figures.value import Value, over_repeats
 from gradsync.ledger.summary import figures_of
 from gradsync.record import Run, RunSummary
 
@@ -58,11 +58,7 @@ class Case:
     def so_far(self, figure: Figure, rank: int | None = None, x: float | None = None) -> Value:
         """The same for any case, completed or not."""
         places = [At(run, rank, x) for run in self.runs if (rank or 0) < len(everyone(figures_of(run)))]
-        found = over_repeats(map(figure.of, places))
-        if len(places) == 1 and figure.deviation and isinstance(found, (int, float)):
-            deviation = figure.deviation(places[0])
-            return found if deviation is None else Spread(found, deviation)
-        return found
+        return figure.value(places[0]) if len(places) == 1 else over_repeats(map(figure.of, places))
 
     def of(self, figure: Callable[[RunSummary], float | None]) -> Value:
         return over_repeats(figure(run.summary) for run in self.runs if run.summary) if self.completed else None

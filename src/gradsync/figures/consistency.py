@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsync.config import Shape
+from gradsync.figures.value import percent
 from gradsync.record import RunSummary
 
 TOLERANCE = 0.05  # of bytes: headers and control messages
@@ -32,7 +33,7 @@ def flags(
     """
     found = []
     if counted is not None and declared and abs(counted / declared - 1) > TOLERANCE:
-        found.append(f"counted bytes are {counted / declared - 1:+.0%} off the closed form")
+        found.append(f"counted bytes are {percent(counted / declared - 1, signed=True)} off the closed form")
     if counted is not None and link is not None and counted > wire * link * (1 + LINK_TOLERANCE):
         found.append("impossible by the ledger: more bytes than the link could carry in that time")
     if rest is not None and rest <= 0:

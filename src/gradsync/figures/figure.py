@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
-from gradsync.figures.value import Value, scaled, written
+from gradsync.figures.value import Spread, Value, mean_of, scaled, written
 from gradsync.ledger.summary import figures_of
 from gradsync.record import RankSummary, Run, RunSummary
 
@@ -18,6 +18,7 @@ UNITS = {
     "s": 1.0,
     "min": 1 / 60,
     "ms": 1e3,
+    "µs": 1e6,
     "%": 100.0,
     "1/s": 1.0,
     "MB": 1e-6,
@@ -25,6 +26,7 @@ UNITS = {
     "KB/s": 1e-3,
     "MB/s": 1e-6,
     "GB/s": 1e-9,
+    "Gbit/s": 8e-9,
 }
 
 
@@ -52,13 +54,14 @@ def everyone(figures: RunSummary) -> list[RankSummary]:
     return [*figures.ranks, *figures.servers]
 
 
+Of = TypeVar("Of", contravariant=True)
 Formula = Callable[[At], float | None]
 Compared = Literal["absolute", "relative"]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """``of`` gives seconds, bytes, bytes per second, shares or counts; None where the run has no such value."""
+class FigureOf(Generic[Of]):
+    """``of`` gives seconds, bytes, bytes per second, shares or counts; None where its subject has no such value."""
 
     name: str
     """The name in --columns, published files and JSON."""
@@ -66,7 +69,7 @@ class Figure:
     title: str
     """The heading of its column."""
 
-    of: Formula
+    of: Callable[[Of], Value]
     meaning: str
     """The formula in words, as the note of a table: begins after the title and a colon."""
 
@@ -76,8 +79,47 @@ class Figure:
     form: str = ""
     """How its number is written, as ``value.written`` takes it."""
 
-    deviation: Formula | None = None
-    """Standard deviation within one run, where the figure is a mean of many measurements."""
+    deviation: Callable[[Of], float | None] | None = None
+    """Standard deviation within one subject, where the figure is a mean of many measurements."""
+
+    in_full: str = ""
+    """What a table or a chart of it alone is called, where its title would be too short."""
+
+    @property
+    def full_title(self) -> str:
+        return self.in_full or self.title
+
+    @property
+    def note(self) -> str:
+        return f"{self.title}: {self.meaning}"
+
+    @property
+    def bare_unit(self) -> str:
+        """The unit of its bare numbers, as on an axis: what is written in percent is then in percent."""
+        return "%" if self.form.endswith("%") else self.unit
+
+    def form_in(self, unit: str) -> str:
+        """How its bare number is written in a unit: in its own as everywhere, in another with significant digits."""
+        if unit != self.bare_unit:
+            return ""
+        return f"{self.form[:-1]}f" if self.form.endswith("%") else self.form
+
+    def value(self, subject: Of) -> Value:
+        """In base units, with its deviation where that is known."""
+        found, deviation = self.of(subject), self.deviation(subject) if self.deviation else None
+        mean = mean_of(found)
+        return found if mean is None or deviation is None else Spread(mean, deviation)
+
+    def text(self, value: Value) -> str:
+        """A value, in base units, as it is written everywhere; the unit is left to the sentence."""
+        return written(scaled(value, UNITS[self.unit]), self.form)
+
+
+@dataclass(frozen=True)
+class Figure(FigureOf[At]):
+    """A figure of a run."""
+
+    of: Formula
 
     compared: Compared = "relative"
     """absolute: comparable with a value from another machine. relative: only runs of the same machine compare."""
@@ -99,16 +141,3 @@ class Figure:
 
     noise: float = 0.03
     """Two values whose relative difference is smaller count as the same."""
-
-    @property
-    def note(self) -> str:
-        return f"{self.title}: {self.meaning}"
-
-    @property
-    def bare_unit(self) -> str:
-        """The unit of its bare numbers, as on an axis: what is written in percent is then in percent."""
-        return "%" if self.form.endswith("%") else self.unit
-
-    def text(self, value: Value) -> str:
-        """A value, in base units, as it is written everywhere; the unit is left to the sentence."""
-        return written(scaled(value, UNITS[self.unit]), self.form)

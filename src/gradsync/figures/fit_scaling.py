@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradsync.figures.value import percent
+
 POOR = 0.2  # a fit that is off by more somewhere does not describe what was measured
 
 
@@ -24,7 +26,8 @@ class Law:
         return self.largest_error > POOR
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.serial:.1%} of the work is serial (fit off by at most {self.largest_error:.0%})"
+        serial, error = percent(self.serial, 1), percent(self.largest_error)
+        return f"{self.name}: {serial} of the work is serial (fit off by at most {error})"
 
 
 def amdahl(workers: Sequence[float], speed_ups: Sequence[float]) -> Law | None:

@@ -90,6 +90,11 @@ def written(value: Value, form: str = "") -> str:
     return format(value, default_form(value, digits) if form in ("", PRECISE) else form)
 
 
+def percent(share: Value, digits: int = 0, signed: bool = False) -> str:
+    """A share as every sentence writes it: 34%, or +34% as a difference."""
+    return written(share, f"{'+' if signed else ''}.{digits}%")
+
+
 def default_form(value: int | float | Spread, digits: int = 3) -> str:
     """``digits`` significant digits, one fewer below 1, and whole numbers in full."""
     size = abs(mean_of(value) or 0.0)

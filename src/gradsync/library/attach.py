@@ -75,13 +75,11 @@ def attach(
     device = device_of(model)
     meter = Recorder(device) if record is not None else Stopwatch()
     comm = mpi_comm(meter) if over_mpi else TorchComm(here.rank, here.size, meter)
-    agreeing = construct(strategy, comm, buffers, options, Roles(workers=replicas))
-    agreeing.unused = unused
+    agreeing = construct(strategy, comm, buffers, options, Roles(workers=replicas), unused)
     joined = not over_mpi and world.join(here, device)
     if record is not None:
         recording.claim(Path(record), comm, device)
-    sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer)
-    agreeing.loss_scale = 1.0  # the loss is the user's: ddp, if measured, then takes the mean by itself
+    sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer, unused)
     if record is not None:
         settings = settings_of(sync, Path(record), kind, name, over_mpi=over_mpi, replicas=replicas, sync_bn=sync_bn)
         settings.log_to = settings.asked.log_to = names

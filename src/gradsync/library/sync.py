@@ -20,7 +20,7 @@ from gradsync.library.recording import Recording, Stopped, read_values
 from gradsync.library.report import finish_recording
 from gradsync.library.uneven import Presence, weigh
 from gradsync.live.trackers.running import Trackers
-from gradsync.strategies import Strategy, strategy_of
+from gradsync.strategies import Strategy, Unused, strategy_of
 from gradsync.strategies.gradients import unused
 from gradsync.strategies.gradients.nothing import contribute_nothing
 from gradsync.strategies.gradients.untouched import Untouched
@@ -40,8 +40,9 @@ class Sync:
     every strategy, and can be read, clipped and changed as in one process.
     """
 
-    def __init__(self, strategy: Strategy, optimizer: Optimizer) -> None:
+    def __init__(self, strategy: Strategy, optimizer: Optimizer, unused: Unused = "refuse") -> None:
         self.strategy = strategy
+        self._unused = unused
         self.optimizer = optimizer
         self._trainable = [(name, p) for name, p in strategy.model.named_parameters() if p.requires_grad]
         self._untouched: Untouched | None = None
@@ -105,7 +106,7 @@ class Sync:
 
     def _agree(self, present: int) -> None:
         parameters = [parameter for _, parameter in self._trainable]
-        if self.strategy.unused == "refuse":
+        if self._unused == "refuse":
             self.strategy.agree()
         else:
             has_one = unused.fill(parameters)

@@ -17,7 +17,7 @@ from gradsync.models.alexnet import alexnet
 from gradsync.models.convnet import mnist_cnn
 from gradsync.models.gpt import gpt
 from gradsync.models.logistic import logistic
-from gradsync.models.options import defaults_of, parse_options, types_of
+from gradsync.models.options import defaults_of, parse_model_options, types_of
 from gradsync.models.resnet import resnet18
 from gradsync.models.vgg import vgg11
 
@@ -87,7 +87,7 @@ def option_types(name: str) -> dict[str, Any]:
 
 def native_data(name: str, options: Mapping[str, str] | None = None) -> tuple[InputShape, int]:
     """Shape and classes of the data a model was made for; for one with the option context, windows of text."""
-    given = parse_options(name, options or {}, option_types(name))
+    given = parse_model_options(name, options or {}, option_types(name))
     if is_reference(name):
         context = given.get("context", defaults_of(resolve(name, "model")).get("context"))
         return ((context,), VOCABULARY) if isinstance(context, int) else OWN_MODEL_DATA
@@ -105,7 +105,7 @@ def build(
     is_tokens: bool = False,
 ) -> nn.Module:
     """``shape`` of a sample, None if it is no tensor; ``is_tokens``: it is a sequence of whole numbers."""
-    given = parse_options(name, options or {}, option_types(name))
+    given = parse_model_options(name, options or {}, option_types(name))
     if is_reference(name):
         if norm != "batch":
             raise InputError(f"--norm {norm} is for the built-in models: build {name} without BatchNorm yourself.")

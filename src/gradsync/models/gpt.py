@@ -33,7 +33,7 @@ class Attention(nn.Module):
         return self.output(found.transpose(1, 2).reshape(batch, length, width))
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.first_norm, self.attend = nn.LayerNorm(width), Attention(width, heads, dropout)
@@ -54,7 +54,7 @@ class GPT(nn.Module):
         self.token = nn.Embedding(vocabulary, width)  # also the last layer
         self.position = nn.Embedding(context, width)
         self.drop = nn.Dropout(dropout)
-        blocks = [Block(width, heads, dropout) for _ in range(depth)]
+        blocks = [TransformerBlock(width, heads, dropout) for _ in range(depth)]
         self.blocks = nn.Sequential(*blocks)
         self.norm = nn.LayerNorm(width)
         self.apply(initialize)

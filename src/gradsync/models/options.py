@@ -35,7 +35,7 @@ def kind_of(default: Any) -> type:
     return type(default) if type(default) in PLAIN else str
 
 
-def parse_options(model: str, given: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, Any]:
+def parse_model_options(model: str, given: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments. Unknown options, and values of the wrong type, are refused."""
     found = {}
     for name, text in given.items():

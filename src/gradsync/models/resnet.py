@@ -8,7 +8,7 @@ from torch.nn.functional import relu
 from gradsync.models.blocks import conv_norm
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, norm: str) -> None:
         super().__init__()
         self.residual = nn.Sequential(
@@ -27,6 +27,6 @@ def resnet18(channels: int, classes: int, norm: str) -> nn.Module:
     layers = [*conv_norm(channels, 64, norm), nn.ReLU(inplace=True)]
     inputs = 64
     for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        layers += [Block(inputs, outputs, stride, norm), Block(outputs, outputs, 1, norm)]
+        layers += [ResidualBlock(inputs, outputs, stride, norm), ResidualBlock(outputs, outputs, 1, norm)]
         inputs = outputs
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))

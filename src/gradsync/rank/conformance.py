@@ -22,7 +22,7 @@ from gradsync.comm import Comm, TorchComm
 from gradsync.data.loader import Loader
 from gradsync.meter.network import Counter
 from gradsync.meter.recorder import Call, Stopwatch
-from gradsync.strategies import Strategy
+from gradsync.strategies import Strategy, wire_bytes
 from gradsync.strategies.local import Local
 from gradsync.train import checkpoint
 from gradsync.train.trainer import Plan, train
@@ -100,7 +100,7 @@ def fingerprint(model: nn.Module) -> str:
 
 def measured(trial: Trial, sync: Strategy) -> dict[str, Any]:
     """Bytes of this rank per step: as the kernel counted them, and in closed form."""
-    closed = sync.wire_bytes()
+    closed = wire_bytes(sync)
     if trial.counter is None or closed is None:
         trial.train(sync)
         return {"wire_bytes": None, "closed_form": [closed.sent, closed.received] if closed else None}

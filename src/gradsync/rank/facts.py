@@ -23,7 +23,7 @@ from gradsync.errors import plainly, ran_out
 from gradsync.meter.host import cores
 from gradsync.parent import start_ticks
 from gradsync.rank import world
-from gradsync.strategies import Strategy
+from gradsync.strategies import Strategy, wire_bytes
 from gradsync.train import checkpoint
 
 
@@ -105,7 +105,7 @@ def error_facts(error: BaseException, expected: tuple[type[Exception], ...] = ()
 
 def strategy_facts(sync: Strategy) -> dict[str, Any]:
     """Bytes per step in closed form, where there is one, and the messages before the first step."""
-    traffic = sync.wire_bytes() if sync.comm.transport == "torch" else None
+    traffic = wire_bytes(sync) if sync.comm.transport == "torch" else None
     return {
         "parameters": models.count_parameters(sync.model),
         "gradient_bytes": sum(item.nbytes for item in sync.model.parameters() if item.requires_grad),

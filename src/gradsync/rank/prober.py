@@ -32,7 +32,7 @@ class WrongNumbers(RuntimeError):
     """What arrived is not what the operation should give."""
 
 
-class Trial:
+class MessageTrial:
     """One operation on one message: ``whole`` is the message of S bytes, a row per rank, ``part`` one row of it.
 
     They are filled with numbers that identify the rank and the row they come from, both counted from 1.
@@ -110,13 +110,13 @@ class Trial:
 
 
 CALLS = {
-    "broadcast": Trial.broadcast,
-    "reduce": Trial.reduce,
-    "gather": Trial.gather,
-    "scatter": Trial.scatter,
-    "all-reduce": Trial.all_reduce,
-    "reduce-scatter": Trial.reduce_scatter,
-    "all-gather": Trial.all_gather,
+    "broadcast": MessageTrial.broadcast,
+    "reduce": MessageTrial.reduce,
+    "gather": MessageTrial.gather,
+    "scatter": MessageTrial.scatter,
+    "all-reduce": MessageTrial.all_reduce,
+    "reduce-scatter": MessageTrial.reduce_scatter,
+    "all-gather": MessageTrial.all_gather,
 }
 
 
@@ -131,13 +131,13 @@ def probe(config: Resolved, folder: Path, here: world.World, log: RankLog) -> No
     log.write("start", **place_facts(config, here, device))
     for operation in asked.operations:
         for size in asked.bytes_asked:
-            trial = Trial(comm, message_bytes(size, comm.size), device)
+            trial = MessageTrial(comm, message_bytes(size, comm.size), device)
             seconds = time_one(trial, operation, asked.iterations, asked.seconds)
             log.write("point", operation=operation, size=size, bytes=trial.whole.nbytes, seconds=seconds)
     log.write("end", **end_facts())
 
 
-def time_one(trial: Trial, operation: str, most: int, budget: float) -> list[float]:
+def time_one(trial: MessageTrial, operation: str, most: int, budget: float) -> list[float]:
     """How long each repetition took on this rank; the warm-up is left out."""
 
     def call() -> None:

@@ -173,7 +173,7 @@ class Later(SummaryPart):
 
 
 @dataclass(kw_only=True)
-class Ended(SummaryPart):
+class CommonSummary(SummaryPart):
     schema: int
     status: Literal["completed", "failed"]
     error: Error | None
@@ -186,7 +186,7 @@ class Ended(SummaryPart):
 
 
 @dataclass(kw_only=True)
-class RunSummary(Ended):
+class RunSummary(CommonSummary):
     lost: list[LostWorker]
     workers_per_node: Ranks | None
     launcher: str | None
@@ -311,7 +311,7 @@ class ProbeFit(SummaryPart):
 
 
 @dataclass(kw_only=True)
-class ProbeSummary(Ended):
+class ProbeSummary(CommonSummary):
     kind: str = "probe"
     transports: list[str]
     points: list[ProbePoint]

@@ -15,11 +15,12 @@ from gradsync.config.plugin import is_reference, resolve, users_error, users_fra
 from gradsync.config.values import listed
 from gradsync.errors import InputError, unknown
 from gradsync.strategies.all_reduce import AllReduce
-from gradsync.strategies.base import Strategy, Unused, release, strategy_of
+from gradsync.strategies.base import Strategy, release, strategy_of, wire_bytes
 from gradsync.strategies.bucketed import Bucketed
 from gradsync.strategies.data_parallel import DataParallel
-from gradsync.strategies.ddp import DDP
+from gradsync.strategies.ddp import DDP, loss_factor
 from gradsync.strategies.gather_scatter import GatherScatter
+from gradsync.strategies.gradients.unused import Unused
 from gradsync.strategies.local import Local
 from gradsync.strategies.none import NoAgreement
 from gradsync.strategies.options import keywords, option_types, parse_options
@@ -54,9 +55,11 @@ __all__ = [
     "construct",
     "facts_of",
     "find_strategy",
+    "loss_factor",
     "name_of",
     "strategy_of",
     "takes_replicas",
+    "wire_bytes",
 ]
 
 
@@ -98,14 +101,15 @@ def takes_replicas(kind: type[Strategy]) -> bool:
 def facts_of(strategy: str | type[Strategy], options: Mapping[str, Any] | None = None, workers: int = 1) -> Facts:
     """What the class of a strategy declares, for a run with these options and this number of workers."""
     kind, name = find_strategy(strategy), name_of(strategy)
-    spare = 0
+    spare, asynchronous = 0, False
     if issubclass(kind, ServerStrategy):
         spare = kind.spare_workers(workers, **parse_options(name, kind, options or {}))
+        asynchronous = kind.asynchronous
     return Facts(
-        exact=kind.exact or (kind.asynchronous and workers == 1),  # with one worker no gradient is ever stale
+        exact=workers == 1 if asynchronous else kind.exact,  # with one worker no gradient is ever stale
         has_servers=kind.has_servers,
         in_one_process=kind.in_one_process,
-        asynchronous=kind.asynchronous,
+        asynchronous=asynchronous,
         over_mpi=kind.over_mpi,
         spare_workers=spare,
         option_names=tuple(option_types(kind)),
@@ -118,6 +122,7 @@ def construct(
     buffers: Buffers | None,
     options: Mapping[str, Any],
     roles: Roles | None = None,
+    unused: Unused = "refuse",
 ) -> Strategy:
     """A strategy, not attached yet. An error in a user's constructor is shown with the user's own traceback."""
     kind, name = find_strategy(strategy), name_of(strategy)
@@ -126,6 +131,8 @@ def construct(
         given["roles"] = roles
     if roles and takes_replicas(kind):
         given["replicas"] = roles.workers
+    if "unused" in keywords(kind):
+        given["unused"] = unused
     try:
         return kind(comm, buffers=buffers, **given)
     except Exception as error:

@@ -19,8 +19,6 @@ from gradsync.errors import InputError
 from gradsync.strategies.state.buffers import BufferSync
 from gradsync.strategies.state.sync_batchnorm import SyncBatchNorm
 
-Unused = Literal["refuse", "zero"]
-
 _attached_to: WeakValueDictionary[int, Strategy] = WeakValueDictionary()
 """The strategy attached to each model, by the id of the model, which stays alive as long as its strategy."""
 
@@ -53,9 +51,6 @@ class Strategy:
     in_one_process: ClassVar[bool] = False
     """All workers live in one process."""
 
-    asynchronous: ClassVar[bool] = False
-    """Every gradient is an update of its own, and workers finish at different times. Exact with one worker only."""
-
     over_mpi: ClassVar[bool] = True
     """Its messages can go over MPI: they are all sent by ``comm``."""
 
@@ -74,15 +69,9 @@ class Strategy:
         self.forward: nn.Module
         """What is called when the strategy is called: the model, or what ``attach`` wrapped around it."""
 
-        self.unused: Unused = "refuse"
-        """Parameters without a gradient in a step: refused, or counted as a gradient of zero."""
-
-        self.loss_scale = 1.0
-        """The factor by which our training loop multiplies the loss. Only ddp sets it, in runs that are measured."""
-
         self._undo: list[Callable[[], object]] = []
 
-    # --- the lifetime ---
+    # --- what an author overrides, as needed ---
 
     def attach(self, model: nn.Module, optimizer: Optimizer) -> nn.Module:
         """Give every rank the parameters and buffers of rank 0, and return the module to call forward on.
@@ -103,34 +92,6 @@ class Strategy:
         self.on_detach(partial(_attached_to.pop, id(model), None))
         return model
 
-    def on_detach(self, undo: Callable[[], object]) -> None:
-        """Have ``undo`` called by ``detach``, the last registered first: ``self.on_detach(handle.remove)``."""
-        self._undo.append(undo)
-
-    def detach(self) -> None:
-        """Remove every hook and wrapper, so that the model trains as if it had never been attached.
-
-        No message is sent. Detaching what is not attached does nothing.
-        """
-        while self._undo:
-            self._undo.pop()()
-        if hasattr(self, "model"):
-            self.forward = self.model
-            self.loss_scale = 1.0
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the strategy keeps between steps, apart from the model and the optimizer's state."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        if state:
-            raise InputError(f"{type(self).__name__} keeps no state between steps, but was given {', '.join(state)}.")
-
-    # --- a step ---
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
-
     def agree(self) -> None:
         """Replace every gradient by its mean over all ranks."""
 
@@ -150,15 +111,28 @@ class Strategy:
         self._buffer_sync()
         self.optimizer.zero_grad()
 
-    def step(self) -> None:
-        """After backward: agree on the gradients, then update."""
-        self.comm.meter.phase("agree")
-        self.agree()
-        self.update()
-
     def accumulating(self) -> AbstractContextManager[object]:
         """A context for forward and backward of all micro-batches but the last: gradients add up, nothing is sent."""
         return nullcontext()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the strategy keeps between steps, apart from the model and the optimizer's state."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if state:
+            raise InputError(f"{type(self).__name__} keeps no state between steps, but was given {', '.join(state)}.")
+
+    def gradient_traffic(self, count: int) -> Traffic | None:
+        """Bytes this rank sends and receives per step to agree on ``count`` bytes of gradients; None: not known."""
+        return None
+
+    @property
+    def replicas_differ(self) -> bool:
+        """Whether the ranks may hold different models, so that each has a test accuracy of its own."""
+        return self._buffer_sync.leaves_ranks_different
+
+    # --- what an author calls ---
 
     def gradients(self) -> list[Tensor]:
         """The gradients of all trainable parameters, in the same order on every rank.
@@ -176,23 +150,38 @@ class Strategy:
             found.append(parameter.grad)
         return found
 
-    # --- what it says about itself once it is attached ---
+    def on_detach(self, undo: Callable[[], object]) -> None:
+        """Have ``undo`` called by ``detach``, the last registered first: ``self.on_detach(handle.remove)``."""
+        self._undo.append(undo)
 
-    @property
-    def replicas_differ(self) -> bool:
-        """Whether the ranks may hold different models, so that each has a test accuracy of its own."""
-        return self._buffer_sync.leaves_ranks_different
+    # --- what a training loop calls ---
 
-    def gradient_traffic(self, count: int) -> Traffic | None:
-        """Bytes this rank sends and receives per step to agree on ``count`` bytes of gradients; None: not known."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def step(self) -> None:
+        """After backward: agree on the gradients, then update."""
+        self.comm.meter.phase("agree")
+        self.agree()
+        self.update()
+
+    def detach(self) -> None:
+        """Remove every hook and wrapper, so that the model trains as if it had never been attached.
+
+        No message is sent. Detaching what is not attached does nothing.
+        """
+        while self._undo:
+            self._undo.pop()()
+        if hasattr(self, "model"):
+            self.forward = self.model
+
+
+def wire_bytes(sync: Strategy) -> Traffic | None:
+    """Bytes this rank sends and receives per step in closed form, buffers included; None: not known."""
+    if sync.comm.size == 1:
+        return Traffic()
+    traffic = sync.gradient_traffic(sum(p.numel() * p.element_size() for _, p in sync._trainable))
+    if traffic is None:
         return None
-
-    def wire_bytes(self) -> Traffic | None:
-        """Bytes this rank sends and receives per step in closed form, buffers included; None: not known."""
-        if self.comm.size == 1:
-            return Traffic()
-        traffic = self.gradient_traffic(sum(p.numel() * p.element_size() for _, p in self._trainable))
-        if traffic is None:
-            return None
-        layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
-        return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
+    layers = [layer for layer in sync.model.modules() if isinstance(layer, SyncBatchNorm)]
+    return sum((layer.traffic() for layer in layers), traffic + sync._buffer_sync.traffic())

@@ -33,7 +33,6 @@ class DataParallel(Strategy):
     """
 
     in_one_process = True
-    after_backward = "final"
 
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None, replicas: int = 1) -> None:
         super().__init__(comm, buffers=buffers)

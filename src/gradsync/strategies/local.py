@@ -9,4 +9,3 @@ class Local(Strategy):
     """1. Update with the gradient of this process."""
 
     in_one_process = True
-    after_backward = "final"

@@ -10,8 +10,8 @@ from gradsync.config.values import must_be, parsed
 from gradsync.errors import InputError, unknown
 from gradsync.strategies.base import Strategy
 
-SETTINGS = ("buffers", "roles", "replicas")
-"""Keywords that the settings of the run fill in (--buffers, --servers, --workers): they are not options."""
+SETTINGS = ("buffers", "roles", "replicas", "unused")
+"""Keywords that the settings of a run or of ``attach`` fill in, such as --buffers or --workers: not options."""
 
 
 def keywords(kind: type[Strategy]) -> dict[str, Any]:

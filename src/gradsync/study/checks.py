@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gradsync.figures.catalogue import of_certificate
 from gradsync.record.certificate import Certificate, Check
 from gradsync.record.rows import ConformanceRow
 
@@ -40,12 +41,12 @@ def distance(certificate: Certificate, rounding: float) -> Check:
     """Of what is not meant to be equal, the distance is told but not judged."""
     if certificate.distance is None:
         return Check(name=DISTANCE, holds=False, found="the parameters are NaN or infinite")
-    text = f"{certificate.distance:.1e}"
+    text, limit = map(of_certificate.DISTANCE.text, (certificate.distance, rounding))
     if certificate.verdict == "approximate by design":
         return Check(name=DISTANCE, holds=None, found=f"{text}, approximate by design")
     if certificate.distance <= rounding:
         return Check(name=DISTANCE, holds=True, found=text)
-    return Check(name=DISTANCE, holds=False, found=f"{text}: rounding alone is below {rounding:.1e}")
+    return Check(name=DISTANCE, holds=False, found=f"{text}: rounding alone is below {limit}")
 
 
 def wire(rows: Sequence[ConformanceRow]) -> Check:
@@ -76,7 +77,11 @@ def state(rows: Sequence[ConformanceRow], rounding: float) -> Check:
     largest = None if None in apart else max(each for each in apart if each is not None)
     if largest is not None and largest <= rounding:
         return Check(name=STATE, holds=True, found="training goes on as without a break")
-    far = "is NaN or infinite" if largest is None else f"is {largest:.1e} from one without a break"
+    far = (
+        "is NaN or infinite"
+        if largest is None
+        else f"is {of_certificate.DISTANCE.text(largest)} from one without a break"
+    )
     return Check(name=STATE, holds=False, found=f"a resumed training {far}: state_dict leaves something out")
 
 

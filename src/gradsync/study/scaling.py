@@ -24,7 +24,7 @@ from gradsync.figures.catalogue.of_speed_up import (
 )
 from gradsync.figures.catalogue.of_time import COMMUNICATION_STEP, COMPUTE_STEP, SAMPLES, STEP
 from gradsync.figures.fit_scaling import Law, amdahl, gustafson
-from gradsync.figures.value import Value, deviation_of, mean_of
+from gradsync.figures.value import Value, deviation_of, mean_of, percent
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -171,7 +171,7 @@ def unlikely(pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Ite
     yield from beyond_ideal([(name_of(case), item) for case, item in pairs])
     for name, law in laws.items():
         if law.is_poor:
-            yield f"{law.name}'s law does not describe {name}: the fit is off by up to {law.largest_error:.0%}."
+            yield f"{law.name}'s law does not describe {name}: the fit is off by up to {percent(law.largest_error)}."
 
 
 def sentences(mode: str, pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Iterator[str]:

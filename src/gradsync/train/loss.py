@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from gradsync.config.plugin import is_reference, resolve, users_error
 from gradsync.config.task import BCE, CROSS_ENTROPY, MSE
 from gradsync.errors import InputError
-from gradsync.train.shapes import alike, by, class_axis, classes_of, name_of, numbers_of, tensor_of, wrong_class
+from gradsync.train.shapes import alike, by, class_axis, classes_of, dtype_name, numbers_of, tensor_of, wrong_class
 
 NO_LABEL = torch.iinfo(torch.int64).min  # by default torch silently ignores samples labelled -100
 
@@ -60,7 +60,7 @@ def elements(outputs: Tensor) -> int:
     return max(1, outputs[:1].numel()) if outputs.dim() else 1
 
 
-class UsersOwn:
+class UsersLoss:
     """A function of (outputs, target) that gives the mean over the samples, or a class whose instance does."""
 
     def __init__(self, name: str, device: torch.device) -> None:
@@ -82,7 +82,9 @@ class UsersOwn:
         if not isinstance(found, Tensor):
             raise InputError(f"{wanted}: it returned {type(found).__name__}.")
         if found.numel() != 1 or not found.is_floating_point():
-            raise InputError(f"{wanted}: it returned one of shape {by(found.shape)}, of type {name_of(found.dtype)}.")
+            raise InputError(
+                f"{wanted}: it returned one of shape {by(found.shape)}, of type {dtype_name(found.dtype)}."
+            )
         if torch.is_grad_enabled() and not found.requires_grad:
             raise InputError(f"{wanted}, with its gradient: it returned a number that does not depend on the model.")
         return found.reshape(()) * samples
@@ -90,7 +92,7 @@ class UsersOwn:
 
 def find_loss(name: str, device: torch.device, label_smoothing: float = 0.0) -> Loss:
     if is_reference(name):
-        return UsersOwn(name, device)
+        return UsersLoss(name, device)
     if name == CROSS_ENTROPY:
         return lambda outputs, target, samples: loss_sum(outputs, target, label_smoothing=label_smoothing)
     return {MSE: squared_error, BCE: binary}[name]

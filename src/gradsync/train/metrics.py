@@ -43,7 +43,7 @@ def right(outputs: Any, target: Any, samples: int) -> Tensor:
     return (right_classes if is_classes else right_sides)(outputs, target, samples)
 
 
-class UsersOwn:
+class UsersMetric:
     """A function of (outputs, target) that gives a number, averaged over the samples."""
 
     def __init__(self, name: str) -> None:
@@ -66,7 +66,7 @@ class UsersOwn:
 
 def find_metric(name: str, loss: str) -> Metric:
     if is_reference(name):
-        return UsersOwn(name)
+        return UsersMetric(name)
     if name == ACCURACY:
         return right if is_reference(loss) else right_sides if loss == BCE else right_classes
     return {PERPLEXITY: loss_sum, RMSE: squared_error}[name]

@@ -29,7 +29,7 @@ def make(config: Resolved, model: nn.Module, updates: int = 1, updates_per_epoch
     optimizer = find(config.optimizer)(config, model)
     if config.clip_norm is not None:
         Clip(config.clip_norm).govern(optimizer)
-    Schedule(rate(config, updates, updates_per_epoch)).govern(optimizer)
+    Schedule(learning_rate(config, updates, updates_per_epoch)).govern(optimizer)
     return optimizer
 
 
@@ -110,7 +110,7 @@ class Schedule:
         self._updates += 1
 
 
-def rate(config: Resolved, updates: int, updates_per_epoch: int) -> Callable[[int], float]:
+def learning_rate(config: Resolved, updates: int, updates_per_epoch: int) -> Callable[[int], float]:
     """The learning rate of each update, from 0 on.
 
     1. Warm up: in equal steps from the learning rate of one worker to that of all; from 0 where these are the same.

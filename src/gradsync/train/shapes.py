@@ -48,7 +48,7 @@ def classes_of(target: Any) -> Tensor:
     wanted = "for cross-entropy each must be a class, a whole number from 0"
     found = target_of(target, wanted)
     if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-        raise InputError(f"labels are of type {name_of(found.dtype)}: {wanted}. {OTHER_LOSSES}")
+        raise InputError(f"labels are of type {dtype_name(found.dtype)}: {wanted}. {OTHER_LOSSES}")
     return found
 
 
@@ -92,5 +92,5 @@ def by(shape: torch.Size) -> str:
     return "×".join(map(str, shape)) or "of a single number"
 
 
-def name_of(kind: torch.dtype) -> str:
+def dtype_name(kind: torch.dtype) -> str:
     return str(kind).removeprefix("torch.")

@@ -18,7 +18,7 @@ from gradsync.config.task import figure_of
 from gradsync.data.batches import Batch
 from gradsync.data.loader import Loader
 from gradsync.record import RankLog
-from gradsync.strategies import Strategy
+from gradsync.strategies import Strategy, loss_factor
 from gradsync.train.evaluate import evaluate
 from gradsync.train.precision import Precision
 from gradsync.train.task import Task
@@ -120,7 +120,7 @@ def backward(sync: Strategy, batch: Batch, plan: Plan, scaler: GradScaler | None
     with plan.precision.forward(plan.device):
         outputs = batch.call(sync)
         total = plan.task.loss(outputs, batch.target, batch.samples)
-        loss = total * (plan.size / batch.global_count * sync.loss_scale)
+        loss = total * (plan.size / batch.global_count * loss_factor(sync))
         sums = plan.task.sums(outputs, batch) if plan.with_metrics else {}
     meter.phase("backward")
     plan.pause("backward")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gradsync.draw.cells import cells
 from gradsync.exhibit.form import Chart, Section, Table
 from gradsync.figures.value import Spread
 from gradsync.record import Run, read_run, write_json
@@ -67,6 +68,17 @@ def test_times_are_compared_against_the_first_row_and_claims_are_judged(tmp_path
     accuracy = found["DDP gives no significant improvement in accuracy over just 1 epoch."]
     assert accuracy.verdict == "reproduced"  # 4 steps are an epoch here
     assert what.summary(runs)[0].startswith("Of 14 claims of the report: ")
+
+
+def test_published_values_and_ours_have_the_format_of_their_figure_in_the_unit_of_the_report(tmp_path: Path):
+    what = Reproduction(report="cs744-vgg11-2317", only=("Fig 1.1",), real_data=("cifar10",), steps=4)
+    table = titled(what.sections(runs_of(what, tmp_path, FASTER)), "Fig 1.1")[0]
+    assert isinstance(table, Table)
+    shown = {row[1]: row[2:4] for row in cells(table).rows}
+    assert shown["time of a step (s)"] == ["1.64", "1.61"]
+    assert shown["time of an epoch (min)"] == ["5.39", "0.11"]
+    assert shown["test loss"] == ["2.191", "0.100"]
+    assert shown["test accuracy (%)"] == ["15.68", "50.00"]
 
 
 def test_curves_of_several_ranks_are_lines_of_their_own(tmp_path: Path):

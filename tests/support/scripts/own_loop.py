@@ -25,7 +25,7 @@ from gradsync.errors import InputError
 from gradsync.library.sync import Sync
 from gradsync.meter.recorder import Recorder
 from gradsync.rank import world
-from gradsync.strategies import Strategy, attached, construct
+from gradsync.strategies import Strategy, attached, construct, loss_factor
 
 WORKERS = 2
 STEPS, BATCH, LIMIT, SMALL_LIMIT, FEW = 30, 12, 0.5, 0.05, 3
@@ -299,7 +299,7 @@ def counted_steps(sync: Strategy) -> list[int]:
     for inputs, targets in batches()[:FEW]:
         sync.comm.meter.take_calls()
         share = slice(sync.comm.rank, None, sync.comm.size)
-        (mse_loss(sync(inputs[share]), targets[share]) * sync.loss_scale).backward()
+        (mse_loss(sync(inputs[share]), targets[share]) * loss_factor(sync)).backward()
         sync.step()
         counts.append(len(sync.comm.meter.take_calls()))
     return counts

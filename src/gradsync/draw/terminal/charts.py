@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gradsync.draw.cells import one_line
 from gradsync.draw.colours import colours
-from gradsync.draw.series import Row, by_panel, drawable, names, numbers, series_of
+from gradsync.draw.series import Row, by_panel, drawable, labels_of, numbers, series_of
 from gradsync.draw.terminal.words import longest, to_the_left, to_the_right
 from gradsync.exhibit.form import Chart, Column
 
@@ -60,7 +60,7 @@ def stack_lines(chart: Chart, rows: Sequence[Row], width: int) -> list[Text]:
     bars = {
         (panel, name): lengths(chart, found, name, series)
         for panel, found in by_panel(chart, rows)
-        for name in names(found, chart.x.field)
+        for name in labels_of(found, chart.x.field)
     }
     most = max(map(sum, bars.values()), default=0.0) or 1.0
     beside = longest([name for _, name in bars]) + 1

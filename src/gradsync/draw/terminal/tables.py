@@ -20,7 +20,7 @@ WHOLE_NUMBER = re.compile(r"[\d,]+")
 
 
 @dataclass(frozen=True)
-class Field:
+class TextColumn:
     """One column: its heading and the text of its cells."""
 
     column: Column
@@ -51,7 +51,7 @@ def table_lines(table: Table, width: int, rule: str = "─") -> list[str]:
     """The lines of a table without its title and its notes."""
     found = cells(table)
     fields = [
-        Field(column, found.texts(index), found.is_text[index], found.is_prose(index))
+        TextColumn(column, found.texts(index), found.is_text[index], found.is_prose(index))
         for index, column in enumerate(found.columns)
     ]
     if not fields:
@@ -66,7 +66,7 @@ def table_lines(table: Table, width: int, rule: str = "─") -> list[str]:
     return turned if found.rows and len(turned) < len(several) else several
 
 
-def widths(fields: Sequence[Field], width: int, heading_lines: int) -> list[int] | None:
+def widths(fields: Sequence[TextColumn], width: int, heading_lines: int) -> list[int] | None:
     """The width of each column, where prose shares the room that is left; None if there is too little."""
     found = [field.least(heading_lines) for field in fields]
     left = width - sum(found) - GAP * (len(found) - 1)
@@ -81,7 +81,7 @@ def widths(fields: Sequence[Field], width: int, heading_lines: int) -> list[int]
     return found
 
 
-def grid(fields: Sequence[Field], width: int, rule: str) -> list[str]:
+def grid(fields: Sequence[TextColumn], width: int, rule: str) -> list[str]:
     """One table. Headings take as few lines as the width allows."""
     found = next(found for lines in (1, 2, ANY) if (found := widths(fields, width, lines)))
     sized = list(zip(fields, found, strict=True))
@@ -94,7 +94,7 @@ def grid(fields: Sequence[Field], width: int, rule: str) -> list[str]:
     return lines
 
 
-def side_by_side(sized: Sequence[tuple[Field, int]], texts: Sequence[Sequence[str]]) -> Iterator[str]:
+def side_by_side(sized: Sequence[tuple[TextColumn, int]], texts: Sequence[Sequence[str]]) -> Iterator[str]:
     for line in range(max(map(len, texts))):
         parts = [
             field.aligned(lines[line] if line < len(lines) else "", size)
@@ -103,10 +103,10 @@ def side_by_side(sized: Sequence[tuple[Field, int]], texts: Sequence[Sequence[st
         yield (" " * GAP).join(parts).rstrip()
 
 
-def divided(fields: Sequence[Field], width: int, heading_lines: int) -> list[list[Field]] | None:
+def divided(fields: Sequence[TextColumn], width: int, heading_lines: int) -> list[list[TextColumn]] | None:
     """Groups of columns that fit, each after the columns that name the rows; None where one of them does not fit."""
     names = naming(fields)
-    groups: list[list[Field]] = []
+    groups: list[list[TextColumn]] = []
     for field in fields[len(names) :]:
         if groups and widths([*groups[-1], field], width, heading_lines):
             groups[-1].append(field)
@@ -117,7 +117,7 @@ def divided(fields: Sequence[Field], width: int, heading_lines: int) -> list[lis
     return groups or None
 
 
-def naming(fields: Sequence[Field]) -> list[Field]:
+def naming(fields: Sequence[TextColumn]) -> list[TextColumn]:
     """The leading columns that tell the rows apart: texts, and whole numbers such as a number of workers.
 
     Where no such columns do, the leading texts; at least the first column.
@@ -135,7 +135,7 @@ def naming(fields: Sequence[Field]) -> list[Field]:
     return list(fields[: max(1, texts)])
 
 
-def blocks(fields: Sequence[Field], width: int) -> Iterator[str]:
+def blocks(fields: Sequence[TextColumn], width: int) -> Iterator[str]:
     """One block for each row, a line for each column. What does not fit beside its heading is below it."""
     headings = [wrapped(field.column.heading, max(width // 2, 1)) for field in fields]
     beside = max(map(longest, headings)) + GAP

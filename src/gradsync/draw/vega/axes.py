@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from gradsync.draw.series import Row, names, numbers
+from gradsync.draw.series import Row, labels_of, numbers
 from gradsync.exhibit.form import Axis, Chart
 
 LINE = 20  # letters of a label before it is broken
@@ -78,7 +78,7 @@ def is_numeric(field: str, rows: Sequence[Row]) -> bool:
 
 def category(axis: Axis, rows: Sequence[Row], *, beside: bool = False) -> dict[str, Any]:
     """An axis of names in the order of the rows, long ones in several lines. ``beside``: to the left, not below."""
-    found = names(rows, axis.field)
+    found = labels_of(rows, axis.field)
     broken = json.dumps({name: in_lines(name) for name in found if len(name) > LINE})
     middle = alt.ExprRef(f"-6.5 * (length(({broken})[datum.value] || [0]) - 1)")
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradsync.draw.series import Row, by_panel, drawable, names, series_of
+from gradsync.draw.series import Row, by_panel, drawable, labels_of, series_of
 from gradsync.draw.vega.axes import in_lines
 from gradsync.exhibit.form import Chart
 
@@ -28,16 +28,16 @@ class Panel:
     @property
     def upright(self) -> bool:
         """Whether bars are vertical: long or many names read better beside horizontal ones, and 2 would be towers."""
-        found = names(self.rows, self.chart.x.field)
+        found = labels_of(self.rows, self.chart.x.field)
         bars = len(found) * (len(self.series) if self.grouped else 1)
         return 3 <= bars <= 24 and len(found) * max(map(len, found)) <= 45
 
     @property
     def height(self) -> int:
         if self.chart.kind == "spans":
-            return 26 * max(1, len(names(self.rows, self.chart.y.field)))
+            return 26 * max(1, len(labels_of(self.rows, self.chart.y.field)))
         if self.chart.kind in ("bars", "stack") and not self.upright:
-            found = names(self.rows, self.chart.x.field)
+            found = labels_of(self.rows, self.chart.x.field)
             bars = len(self.series) if self.grouped else 1
             return len(found) * max(28, 13 * bars + 10, *(15 * len(in_lines(name)) for name in found))
         return HEIGHT

@@ -82,7 +82,7 @@ def host_table(rows: Sequence[RankRow]) -> Table:
 
 def rank_table(title: str, rows: Sequence[RankRow], figures: Sequence[Figure], notes: Sequence[str]) -> Table:
     cells = [
-        [*names(item, rank), *(cell_so_far(item.case, figure, rank.rank) for figure in figures)]
+        [*row_names(item, rank), *(cell_so_far(item.case, figure, rank.rank) for figure in figures)]
         for item, rank in rows
     ]
     return Table(title, [*naming(), *map(column, figures)], cells, notes)
@@ -92,7 +92,7 @@ def naming() -> list[Column]:
     return [Column("run"), Column("rank"), Column("node")]
 
 
-def names(item: Subject, rank: RankSummary) -> list[Value]:
+def row_names(item: Subject, rank: RankSummary) -> list[Value]:
     role = "server" if rank.role == "server" else "rank"
     several = len({other.node for other in item.figures.ranks}) > 1
     return [item.name, f"{role} {rank.rank}", rank.node if several else None]

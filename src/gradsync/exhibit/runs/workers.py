@@ -8,7 +8,7 @@ from gradsync.config.values import counted
 from gradsync.exhibit.columns import axis, cell_so_far, column
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Section, Table
 from gradsync.exhibit.runs.subjects import Subject, of_first
-from gradsync.figures.catalogue.of_learning import STALENESS, TEST_LOSS
+from gradsync.figures.catalogue.of_learning import DROPPED, STALENESS, STEPS, TEST_LOSS
 from gradsync.figures.catalogue.of_time import FINISH
 from gradsync.figures.figure import Figure
 from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
@@ -17,6 +17,7 @@ from gradsync.record import RunSummary
 from gradsync.record.summaries import Staleness
 from gradsync.text import with_article
 
+OF_WORKER = (FINISH, STEPS, STALENESS, DROPPED)
 EPOCHS = 5  # the last ones, of which a metric is shown
 
 
@@ -46,20 +47,16 @@ def workers_table(item: Subject) -> Table:
     metrics = own_metrics([item])[:1]
     columns = [
         Column("worker"),
-        column(FINISH),
-        Column("steps"),
-        column(STALENESS),
-        Column("dropped"),
+        *map(column, OF_WORKER),
         *(Column(f"{each.title}, epoch {epoch}", "", each.form) for each in metrics for epoch in epochs),
     ]
     rows: list[list[Value]] = []
     for rank in figures.ranks:
         reached = {each.epoch: each.metrics for each in rank.epochs}
-        finished, stale = (cell_so_far(item.case, figure, rank.rank) for figure in (FINISH, STALENESS))
-        row: list[Value] = [f"worker {rank.rank}", finished, rank.steps, stale, rank.dropped]
+        row: list[Value] = [f"worker {rank.rank}", *(cell_so_far(item.case, each, rank.rank) for each in OF_WORKER)]
         rows.append([*row, *(reached.get(epoch, {}).get(each.name) for each in metrics for epoch in epochs)])
     title = f"{item.name}, {counted(figures.world_size, 'worker')}: {figures.updates:,} updates of the parameters"
-    meanings = f"{FINISH.note}; {STALENESS.note}; dropped: gradients that were too stale to be applied."
+    meanings = f"{FINISH.note}; {STALENESS.note}; {DROPPED.note}."
     notes = [meanings, *of_first([item])]
     return Table(title, columns, rows, notes)
 

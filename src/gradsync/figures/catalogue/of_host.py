@@ -50,9 +50,9 @@ def gpu_use(at: At) -> float | None:
     return max((value / 100 for value in found if value is not None), default=None)
 
 
-CPU = Figure("cpu-cores", "CPU", cpu, "100 % is one core; for a run, of all workers together", form=".0%")
+CPU = Figure("cpu-cores", "CPU", cpu, "100% is one core; for a run, of all workers together", form=".0%")
 CPU_OF_SHARE = Figure(
-    "cpu", "CPU", cpu_of_share, "100 % is one core, or a node's whole share of the cores if it has one", "%", ".0f"
+    "cpu", "CPU", cpu_of_share, "100% is one core, or a node's whole share of the cores if it has one", "%"
 )
 WITHOUT_CORE = Figure(
     "without-core",

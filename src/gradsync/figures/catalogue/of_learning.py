@@ -81,6 +81,12 @@ def running_loss(at: At) -> float | None:
     return mean(found) if len(found) > at.x else None
 
 
+def dropped(at: At) -> float | None:
+    if at.rank is not None:
+        return at.of_rank.dropped
+    return at.figures.staleness.dropped if at.figures.staleness else None
+
+
 def staleness(at: At) -> float | None:
     if at.rank is not None:
         return at.of_rank.staleness
@@ -96,6 +102,7 @@ TRAIN_LOSS = Figure(
     compared="absolute",
     learnt=True,
     obvious=True,
+    in_full="training loss of the last epoch",
 )
 TRAIN_ACCURACY = Figure(
     "train-accuracy",
@@ -126,6 +133,7 @@ ACCURACY = Figure(
     learnt=True,
     obvious=True,
     better="higher",
+    in_full="test accuracy",
 )
 PERPLEXITY = Figure(
     task.PERPLEXITY,
@@ -181,7 +189,12 @@ MODELS = Figure(
     noise=0.0,
 )
 STEPS = Figure(
-    "steps", "steps", lambda at: at.figures.steps, "of the worker that made the most", form=",.0f", of_run=True
+    "steps",
+    "steps",
+    lambda at: at.figures.steps if at.rank is None else at.of_rank.steps,
+    "of the worker that made the most",
+    form=",.0f",
+    of_run=True,
 )
 UPDATES = Figure(
     "updates",
@@ -197,4 +210,7 @@ STALENESS = Figure(
     staleness,
     "updates applied since the worker read the parameters it computed a gradient from, mean over all gradients",
     form=".2f",
+)
+DROPPED = Figure(
+    "dropped", "dropped", dropped, "gradients that were too stale to be applied", form=",.0f", of_run=True
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from gradsync.config.resolved import optimizer_for
-from gradsync.config.training import Compute, Recipe, Task
+from gradsync.config.training import Compute, Recipe, TaskSettings
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import of_time
 from gradsync.figures.figure import At, Figure, Formula
@@ -26,7 +26,7 @@ OTHER_SETTINGS = {
     *("batch_size", "batch_per_worker", "optimizer", "server_placement", "device"),
 }
 SAME_WORK = [
-    item.name for kind in (Task, Recipe, Compute) for item in fields(kind) if item.name not in OTHER_SETTINGS
+    item.name for kind in (TaskSettings, Recipe, Compute) for item in fields(kind) if item.name not in OTHER_SETTINGS
 ]
 ALIKE = 0.02  # an ideal this close to the number of workers counts as that number
 

@@ -133,6 +133,7 @@ STEP = Figure(
     obvious=True,
     deviation=spread_of_steps,
     of_steps=True,
+    in_full="time of a step",
 )
 SAMPLES = Figure(
     "samples",
@@ -144,6 +145,7 @@ SAMPLES = Figure(
     obvious=True,
     deviation=deviation_of_samples,
     of_steps=True,
+    in_full="samples per second",
 )
 TOKENS = Figure(
     "tokens",
@@ -163,6 +165,7 @@ EPOCH = Figure(
     "the last whole epoch, without testing, by the slowest rank",
     "s",
     of_steps=True,
+    in_full="time of an epoch",
 )
 EPOCH_AT = Figure("epoch-at", "time of the epoch", epoch_number, "each whole epoch, without testing", "s")
 EPOCH_WITHOUT_DATA = Figure(
@@ -174,7 +177,13 @@ EPOCH_WITHOUT_DATA = Figure(
     of_steps=True,
 )
 READ = Figure(
-    "read", "reading", lambda at: at.figures.read_seconds, "until every rank had its part of the data set", "s", ".2f"
+    "read",
+    "reading",
+    lambda at: at.figures.read_seconds,
+    "until every rank had its part of the data set",
+    "s",
+    ".2f",
+    in_full="reading the data",
 )
 TRAIN = Figure(
     "train",
@@ -183,6 +192,7 @@ TRAIN = Figure(
     "from the first step of any worker to the last step of any, including testing in between, without start-up",
     "s",
     of_run=True,
+    in_full="time of training",
 )
 TOTAL = Figure(
     "total",
@@ -192,6 +202,7 @@ TOTAL = Figure(
     "s",
     ".1f",
     of_run=True,
+    in_full="time of the whole program",
 )
 FINISH = Figure(
     "finish",
@@ -287,6 +298,7 @@ COMPUTE_EPOCH = Figure(
     "copy, forward, backward and optimizer of a step, times the steps of an epoch",
     "s",
     of_steps=True,
+    in_full="computing in an epoch",
 )
 COMMUNICATION_EPOCH = Figure(
     "communication",
@@ -295,6 +307,7 @@ COMMUNICATION_EPOCH = Figure(
     "wait and wire of a step, times the steps of an epoch",
     "s",
     of_steps=True,
+    in_full="communicating in an epoch",
 )
 WIRE_EPOCH = Figure(
     "wire", "moving bytes", of_epoch("wire"), "wire of a step, times the steps of an epoch", "s", of_steps=True

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from gradsync.figures.catalogue.of_time import COMMUNICATION
+from gradsync.figures.consistency import link_bytes_per_second
 from gradsync.figures.figure import At, Figure, Formula
 from gradsync.ledger.cost import link_share
 from gradsync.ledger.rates import rates
@@ -111,13 +112,33 @@ def gradient_bytes(figures: RunSummary) -> float:
     return (figures.parameters or 0) * (8 if figures.precision == "fp64" else 4)
 
 
+def by_formula(figures: RunSummary) -> float:
+    """The least bytes that pass each link in a step, if all gradients are all-reduced."""
+    return link_share("all-reduce", figures.world_size) * gradient_bytes(figures)
+
+
+def formula_of_epoch(at: At) -> float | None:
+    steps = at.figures.steps_per_epoch
+    return by_formula(at.figures) * steps if steps else None
+
+
+def sent_by_a_rank(at: At) -> float | None:
+    whole = traffic("sent_bytes", "epoch")(at)
+    return whole / len(networks(at)) if whole is not None else None
+
+
 def bandwidth(at: At) -> float | None:
     """Bus bandwidth of an all-reduce of all gradients over the time of communication in a step, hidden or not."""
     figures = at.figures
-    if not figures.ledger or figures.world_size < 2 or not gradient_bytes(figures):
+    if not figures.ledger or not by_formula(figures):
         return None
     busy = sum(figures.ledger[part] for part in COMMUNICATION) + (figures.hidden_comm or 0.0)
-    return link_share("all-reduce", figures.world_size) * gradient_bytes(figures) / busy if busy else None
+    return by_formula(figures) / busy if busy else None
+
+
+def share_of_link(at: At) -> float | None:
+    used, most = bandwidth(at), link_bytes_per_second(at.figures)
+    return used / most if used is not None and most else None
 
 
 def counters(ranks: Sequence[RankSummary]) -> str:
@@ -145,6 +166,7 @@ SENT_STEP = Figure(
     "MB",
     compared="absolute",
     noise=COUNTED,
+    in_full="sent in a step",
 )
 RECEIVED_STEP = Figure(
     "received-step",
@@ -154,6 +176,7 @@ RECEIVED_STEP = Figure(
     "MB",
     compared="absolute",
     noise=COUNTED,
+    in_full="received in a step",
 )
 SENT_EPOCH = Figure(
     "sent-epoch",
@@ -173,6 +196,15 @@ RECEIVED_EPOCH = Figure(
     compared="absolute",
     noise=COUNTED,
 )
+SENT_BY_A_RANK = Figure(
+    "sent-rank-epoch",
+    "sent by a rank in an epoch",
+    sent_by_a_rank,
+    "as counted by the kernel, mean over the ranks",
+    "MB",
+    compared="absolute",
+    noise=COUNTED,
+)
 SENT_PER_WORKER = Figure(
     "sent-per-worker",
     "sent per worker",
@@ -182,6 +214,15 @@ SENT_PER_WORKER = Figure(
     of_run=True,
 )
 CLOSED_FORM = Figure("closed-form", "closed form", closed_form, "bytes sent in a step, by formula", "MB")
+FORMULA_EPOCH = Figure(
+    "formula-epoch",
+    "bytes by formula",
+    formula_of_epoch,
+    "2 (N − 1)/N · S for every step of an epoch; S: the bytes of all gradients",
+    "MB",
+    compared="absolute",
+    noise=0.0,
+)
 OVERHEAD = Figure(
     "overhead",
     "overhead",
@@ -212,6 +253,7 @@ PAYLOAD_STEP = {
         "MB",
         compared="absolute",
         noise=0.0,
+        in_full=f"{'BatchNorm statistics' if kind == 'buffers' else kind} in a step",
     )
     for kind in ("gradients", "parameters", "buffers", "control")
 }
@@ -232,5 +274,16 @@ BANDWIDTH = Figure(
     bandwidth,
     "2 (N − 1)/N · S over the time of communication in a step, hidden or not; S: the bytes of all gradients",
     "GB/s",
+    of_steps=True,
+)
+LINK = Figure(
+    "link", "link", lambda at: link_bytes_per_second(at.figures), "bandwidth of the link of an emulated node", "GB/s"
+)
+LINK_SHARE = Figure(
+    "link-share",
+    "of the link",
+    share_of_link,
+    f"{BANDWIDTH.title} over that of the link of an emulated node",
+    form=".0%",
     of_steps=True,
 )

@@ -37,7 +37,7 @@ def frame_of(runs: Sequence[Run]) -> pandas.DataFrame:
     pandas = need_pandas()
     found = one_by_one(runs)
     rows = [
-        {**settings, **dict(figures_of(case, found))} for case, settings in zip(found, differing(runs), strict=True)
+        {**settings, **dict(figure_cells(case, found))} for case, settings in zip(found, differing(runs), strict=True)
     ]
     return pandas.DataFrame(rows).dropna(axis="columns", how="all")
 
@@ -50,7 +50,7 @@ def steps_of(run: Run) -> pandas.DataFrame:
 
 def differing(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """Strategy, workers and status of each run, the settings in which the runs differ, and its folder."""
-    all_settings = [settings_of(run) for run in runs]
+    all_settings = [settings_asked(run) for run in runs]
     names = dict.fromkeys(name for settings in all_settings for name in settings)
     differ = [name for name in names if len({repr(each.get(name)) for each in all_settings}) > 1]
     for run, settings in zip(runs, all_settings, strict=True):
@@ -61,7 +61,7 @@ def differing(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         yield {**always, **own, **shown, "folder": str(run.folder)}
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+def settings_asked(run: Run) -> dict[str, Any]:
     """As they were asked for, with one name for each option of the strategy."""
     config = run.config
     options = {f"options.{name}": value for name, value in (config.pop("options", None) or {}).items()}
@@ -74,15 +74,15 @@ def name_in(setting: str, reference: str, runs: Sequence[Run]) -> str:
     return name_of(reference) if len(same) < 2 else reference.partition(":")[2]
 
 
-def figures_of(case: Case, found: Sequence[Case]) -> Iterator[tuple[str, float | None]]:
+def figure_cells(case: Case, found: Sequence[Case]) -> Iterator[tuple[str, float | None]]:
     for figure in FIGURES.values():
-        value = value_of(case, figure, found)
+        value = number_of(case, figure, found)
         mean, deviation = (value.mean, value.deviation) if isinstance(value, Spread) else (value, None)
         yield column(figure), mean  # type: ignore[misc] # figures are numbers
         yield column(figure) + SPREAD, deviation
 
 
-def value_of(case: Case, figure: Figure, found: Sequence[Case]) -> Value:
+def number_of(case: Case, figure: Figure, found: Sequence[Case]) -> Value:
     """In the unit of its column; percentages as numbers up to 100."""
     value = cell_so_far(case, figure, among=found)
     return scaled(value, UNITS[figure.bare_unit] / UNITS[figure.unit])

@@ -7,11 +7,14 @@ one process: its momentum and its weight decay rest. One small message per step 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import nn
 
 from gradsync.comm import Comm
+
+Unused = Literal["refuse", "zero"]
 
 
 def fill(parameters: Sequence[nn.Parameter]) -> list[bool]:

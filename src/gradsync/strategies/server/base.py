@@ -34,6 +34,9 @@ class ServerStrategy(Strategy, ABC):
 
     has_servers: ClassVar[bool] = True
 
+    asynchronous: ClassVar[bool] = False
+    """Every gradient is an update of its own, and workers finish at different times. Exact with one worker only."""
+
     def __init__(self, comm: Comm, *, buffers: Buffers | None = None, roles: Roles | None = None) -> None:
         super().__init__(comm, buffers=buffers)
         self.roles = roles or Roles()

@@ -27,7 +27,6 @@ class PsAsync(ParameterServer):
     not, because their gradients are stale.
     """
 
-    exact = False
     asynchronous = True
 
     def __init__(

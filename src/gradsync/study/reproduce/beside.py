@@ -16,8 +16,8 @@ from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import find_figure
 from gradsync.figures.catalogue.of_time import is_projected
 from gradsync.figures.figure import UNITS
-from gradsync.figures.value import PRECISE, Value, mean_of, ratio, scaled
-from gradsync.study.reproduce.ours import not_learnt, title_of, value_of
+from gradsync.figures.value import Value, mean_of, ratio, scaled
+from gradsync.study.reproduce.ours import not_learnt, value_of
 from gradsync.study.reproduce.published import PublishedExhibit, PublishedRow
 
 FEW = 8  # values that go into one table
@@ -63,14 +63,16 @@ class Comparison:
 
     def heading(self, figure: str) -> str:
         unit = self.item.figures[figure]
-        return f"{title_of(figure)} ({unit})" if unit else title_of(figure)
+        title = find_figure(figure).full_title
+        return f"{title} ({unit})" if unit else title
 
     def table(self, title: str, figures: Sequence[str]) -> Table:
+        forms = [find_figure(name).form_in(self.item.figures[name]) for name in figures for _ in self.item.rows]
         columns = [
             Column(self.item.over if self.one_place else "run", form="g"),
             Column("figure"),
-            Column(PUBLISHED, form=PRECISE),
-            Column(OURS, form=PRECISE),
+            Column(PUBLISHED, form=forms),
+            Column(OURS, form=forms),
             Column(f"{PUBLISHED}, against the first", "×", ".2f"),
             Column(f"{OURS}, against the first", "×", ".2f"),
             Column("ours over published", "", ".2f"),
@@ -131,7 +133,7 @@ class Comparison:
         marks = list(self.marks(figure, relative))
         if len({mark.get("x", mark["run"]) for mark in marks}) < 2:
             return []
-        text, unit = title_of(figure), self.item.figures[figure]
+        text, unit = find_figure(figure).full_title, self.item.figures[figure]
         y = Axis("value", text, unit, zero=not self.item.over)
         if relative:
             y = Axis("value", f"{text} against the first", "×")

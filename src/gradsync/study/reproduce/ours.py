@@ -12,28 +12,6 @@ from gradsync.figures.figure import At
 from gradsync.figures.value import Value, deviation_of, mean_of, standard_error
 from gradsync.record import Run
 
-# What a table or chart of one figure alone is called, where the heading of a column would be too short.
-TITLES = {
-    "step": "time of a step",
-    "epoch": "time of an epoch",
-    "read": "reading the data",
-    "train": "time of training",
-    "total": "time of the whole program",
-    "samples": "samples per second",
-    "accuracy": "test accuracy",
-    "train-loss": "training loss of the last epoch",
-    "sent-step": "sent in a step",
-    "received-step": "received in a step",
-    "gradients-step": "gradients in a step",
-    "buffers-step": "BatchNorm statistics in a step",
-    "compute": "computing in an epoch",
-    "communication": "communicating in an epoch",
-}
-
-
-def title_of(name: str) -> str:
-    return TITLES.get(name, find_figure(name).title)
-
 
 def value_of(
     name: str, case: Case, rank: int | None = None, x: float | None = None, against: Case | None = None
