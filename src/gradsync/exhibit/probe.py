@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from gradsync.config.values import counted
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
+from gradsync.exhibit.remarks import crowded, host_limits
 from gradsync.figures.bandwidth import fits, repeated
 from gradsync.figures.fit_scaling import POOR
+from gradsync.figures.place import busy_threads, cores_wanted, kind_of_device
 from gradsync.figures.value import Spread, Value, written
-from gradsync.record import ProbeRun
+from gradsync.record import ProbeRun, records_until_damage
 from gradsync.record.summaries import ProbeFit, ProbePoint
 from gradsync.text import size_text
 
@@ -43,6 +45,7 @@ def by_transport(points: Sequence[ProbePoint]) -> list[tuple[str, list[ProbePoin
 
 def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRun]) -> Section:
     fitted = fits(points)
+    poor = [item.operation for item in fitted if item.largest_error > POOR]
     exhibits: list[Exhibit] = [
         grid("Time of a collective", "ms", points, lambda point: spread(point, 1e3), MEANING),
         grid("Bus bandwidth", "MB/s", points, lambda point: point.bus_bandwidth / 1e6, BANDWIDTH),
@@ -51,7 +54,31 @@ def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRu
     ]
     summary = next(run.summary for run in runs if run.summary and transport in run.summary.transports)
     where = f"{counted(summary.world_size, 'worker')} on {counted(summary.nodes, 'node')}"
-    return Section(f"{transport}, {where}", exhibits, list(sentences(fitted)))
+    off = [
+        f"The fit of {', '.join(poor)} over {transport} is off by more than {POOR:.0%} at some size: do not predict "
+        "times from its α and β."
+    ]
+    doubted = off if poor else []
+    return Section(f"{transport}, {where}", exhibits, [*doubted, *sentences(fitted, poor)], doubts=doubted)
+
+
+def doubts(runs: Sequence[ProbeRun]) -> list[str]:
+    """What limits all of their times: more threads than cores, and emulated nodes that lacked a core."""
+    found = {"This benchmark": [run for run in runs if run.summary]}
+    places = {place for run in found["This benchmark"] if (place := crowd(run))}
+    return [*(crowded("This benchmark", *place) for place in sorted(places)), *host_limits(found)]
+
+
+def crowd(run: ProbeRun) -> tuple[int, int] | None:
+    """The compute threads of its workers on a host, and the cores of it, if these are fewer."""
+    figures, ((first,), _) = run.summary, records_until_damage(run.folder, 1)
+    start = first.start
+    host = start.get("host") if start else None
+    cores = host["cores"] if host else None
+    if not figures or not cores or kind_of_device(figures.device) == "cuda":
+        return None
+    threads, wanted = busy_threads(figures), cores_wanted(figures)
+    return (threads, cores) if threads and wanted and wanted > cores else None
 
 
 def spread(point: ProbePoint, factor: float) -> Value:
@@ -137,13 +164,7 @@ def chart(points: Sequence[ProbePoint]) -> Chart:
     return Chart(f"{points[0].transport}: time of a collective by its size", "lines", rows, x, y, "operation")
 
 
-def sentences(fitted: Sequence[ProbeFit]) -> Iterator[str]:
-    poor = [item.operation for item in fitted if item.largest_error > POOR]
-    if poor:
-        yield (
-            f"The fit of {', '.join(poor)} is off by more than {POOR:.0%} at some size: do not predict times "
-            "from its α and β."
-        )
+def sentences(fitted: Sequence[ProbeFit], poor: Collection[str]) -> Iterator[str]:
     for item in fitted:
         beta = item.beta_bytes_per_second
         if beta and item.operation not in poor:

@@ -12,11 +12,13 @@ from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table, share_of
 from gradsync.exhibit.columns import axis, cell_so_far, column, heights
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each, within
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, UPDATES
 from gradsync.figures.catalogue.of_time import FINISH, TRAIN
 from gradsync.figures.catalogue.of_traffic import RECEIVED, SENT
+from gradsync.figures.noise import estimate
 from gradsync.figures.value import ratio, written
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
@@ -134,17 +136,23 @@ def charts(found: Sequence[Case]) -> Iterator[Chart]:
 
 
 def sentences(found: Sequence[Case]) -> Iterator[str]:
+    compared: list[Case] = []
     by_key = {(case.figures.strategy, case.figures.world_size, share_of(case)): case for case in found}
     for (strategy, workers, share), sync in by_key.items():
         other = by_key.get(("ps-async", workers, share))
         if strategy != "ps-sync" or workers == 1 or other is None or not (sync.completed and other.completed):
             continue
-        times = ratio(other.value(TRAIN), sync.value(TRAIN))
+        times = ratio(estimate(other, TRAIN), estimate(sync, TRAIN))
         ours, theirs = sync.value(ACCURACY), other.value(ACCURACY)
         told = []
         if times is not None:
-            told.append(f"takes {written(times, '.2f')} of the time of synchronous training")
+            apart = within(other, sync, TRAIN)
+            told.append(f"takes {written(times, '.2f')} of the time of synchronous training{apart}")
         if ours is not None and theirs is not None:
-            told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}")
+            apart = within(other, sync, ACCURACY)
+            told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}{apart}")
         if told:
-            yield f"{counted(workers, 'worker')}, batches of {share}: asynchronous training {' and '.join(told)}."
+            compared += [sync, other]
+            joined = (", and " if "," in told[0] else " and ").join(told)
+            yield f"{counted(workers, 'worker')}, batches of {share}: asynchronous training {joined}."
+    yield from one_run_each(compared)
