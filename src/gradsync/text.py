@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # What a terminal interprets instead of showing: control characters, changes of text direction, lone surrogates, and
 # line separators that only some programs know. Newlines and tabs stay.
@@ -30,6 +31,11 @@ def abbreviated(value: float, gap: str = "") -> str:
     rounded = float(f"{value:.3g}")
     power = min(len(POWERS) - 1, max(0, int(math.log10(abs(rounded)) // 3))) if rounded else 0
     return f"{rounded / 1000**power:g}{gap}{POWERS[power]}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def with_article(noun: str) -> str:

@@ -60,10 +60,20 @@ def test_an_efficiency_above_100_percent_beyond_its_uncertainty_is_the_first_fin
     crowded = two(tmp_path, seconds=0.3, spread=0.01, host=HOST, threads=4)  # and there are other doubts
     first, second, *_ = findings(subjects(crowded))
     assert first.startswith("ddp: an efficiency of")
-    assert "is above 100% by more than its uncertainty. More workers cannot explain that" in first
+    assert "is above 100% by more than the variation within a run. More workers cannot explain that: repeat" in first
     assert "compute threads share 2 cores" in second
     within = findings(subjects(two(tmp_path, seconds=0.49, spread=0.5)))
     assert not any("above 100%" in sentence for sentence in within)
+
+
+def test_only_repeats_decide_that_an_efficiency_is_above_100_percent(tmp_path: Path):
+    def made(*paces: float) -> list[str]:
+        local = [steps_of(tmp_path, "local", 1, 1.0, seed=seed) for seed in range(len(paces))]
+        ddp = [steps_of(tmp_path, "ddp", 2, 0.4 * pace, seed=seed) for seed, pace in enumerate(paces)]
+        return findings(named(cases([*local, *ddp])))
+
+    assert "is above 100% by more than its uncertainty. More workers cannot explain that: look" in made(1.0, 1.01)[0]
+    assert not any("above 100%" in sentence for sentence in made(0.8, 1.2)), "one of them is below"
 
 
 def test_more_busy_threads_than_cores_come_before_any_speed_up(tmp_path: Path):
@@ -88,12 +98,35 @@ def test_where_one_process_had_all_cores_it_is_said_what_is_compared(tmp_path: P
         "One process computed with 2 threads, and each of 2 workers with 1 thread on the same machine: they have no "
         "more cores than it had, so the ideal speed-up is 1×, not 2×."
     ) in told
+    four = with_figures(steps_of(tmp_path, "ddp", 4, 0.8), host=HOST, threads=1)
+    told = findings(subjects([with_figures(local, threads=2), with_figures(ddp, threads=1), four]))
+    assert any("each of 2 or 4 workers with 1 thread" in each and "is 1×, not 2× or 4×." in each for each in told)
 
 
 def test_without_one_process_the_fastest_is_named_and_a_run_alone_is_not_the_fastest(tmp_path: Path):
     ddp, ring = steps_of(tmp_path, "ddp", 2, 0.8), steps_of(tmp_path, "ring", 2, 0.4)
-    assert findings(subjects([ddp, ring]))[0] == "ring is the fastest: 0.40 ± 0.00 s a step, 160 samples per second."
+    assert findings(subjects([ddp, ring]))[:2] == [
+        "ring is the fastest: 0.40 ± 0.00 s a step, 160 samples per second.",
+        ONE_RUN,
+    ]
     assert findings(subjects([ddp]))[0] == "ddp: 0.80 ± 0.00 s a step, 80 samples per second."
+
+
+def test_which_is_the_fastest_is_undecided_within_the_uncertainty(tmp_path: Path):
+    ddp, ring, slow = (
+        steps_of(tmp_path, "ddp", 2, 0.41),
+        steps_of(tmp_path, "ring", 2, 0.4),
+        steps_of(tmp_path, "none", 2, 0.8),
+    )
+    told = findings(subjects([ddp, ring, slow]))
+    assert told[0] == (
+        "It is undecided which is the fastest: ring takes 0.40 ± 0.00 s a step (160 samples per second), and ddp is "
+        "within the uncertainty of that."
+    )
+    wide = [with_figures(run, seconds_per_step_spread=0.2) for run in (slow, ring)]  # of 11 steps
+    assert findings(subjects(wide))[0].startswith("ring is the fastest")
+    wider = [with_figures(run, seconds_per_step_spread=0.5) for run in (slow, ring)]
+    assert findings(subjects(wider))[0].startswith("It is undecided which is the fastest")
 
 
 def test_where_the_time_of_a_step_goes(tmp_path: Path):
@@ -132,9 +165,13 @@ def test_findings_are_of_all_repeats_as_the_tables_are(tmp_path: Path):
     """The first of ddp is the fastest of all runs, and computes only."""
     runs = [*repeats(tmp_path, "ddp", (0.1, 0.0), (0.5, 0.5)), *repeats(tmp_path, "ring", (0.2, 0.0), (0.2, 0.0))]
     told = findings(named(cases(runs)))
-    assert told[0].startswith("ddp is the fastest: 0.55 ± 0.64 s a step, 352 ± 407 samples per second.")
+    assert told[0] == (
+        "It is undecided which is the fastest: ddp takes 0.55 ± 0.64 s a step (352 ± 407 samples per second), and "
+        "ring is within the uncertainty of that."
+    )
+    assert ONE_RUN not in told
     assert "A step of ddp is 75% forward and backward, 25% moving bytes." in told
-    steady = [*repeats(tmp_path, "ddp", (0.1, 0.0), (0.9, 0.0)), *repeats(tmp_path, "ring", (0.11, 0.0), (0.11, 0.0))]
+    steady = [*repeats(tmp_path, "ddp", (0.3, 0.0), (0.4, 0.0)), *repeats(tmp_path, "ring", (0.11, 0.0), (0.11, 0.0))]
     assert findings(named(cases(steady)))[0].startswith("ring is the fastest")
 
 
@@ -158,6 +195,10 @@ def test_stragglers_and_uneven_bytes_of_a_later_repeat_are_told(tmp_path: Path):
         ([0.5], "ddp reaches 50.00% on the test set."),
         ([0.5, 0.5], "All 2 reach 50.00% on the test set."),
         ([0.8, 0.5], "Test accuracy lies between 50.00% (ring) and 80.00% (ddp)."),
+        (
+            [0.8, 0.79],  # of 1,000 samples
+            "Test accuracy lies between 79.00% (ring) and 80.00% (ddp), a difference within the uncertainty.",
+        ),
     ],
 )
 def test_what_they_reach(tmp_path: Path, accuracies: list[float], sentence: str):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from exhibited import column, tables_of, text
+from exhibited import HOST, cluster_shape, column, tables_of, text
 from gradsync.config.probe import ProbeConfig
 from gradsync.exhibit.form import Chart
-from gradsync.exhibit.probe import points_table, probe_line, sections
+from gradsync.exhibit.probe import doubts, points_table, probe_line, sections
 from gradsync.figures.bandwidth import fits, point
 from gradsync.figures.value import Spread
-from gradsync.record import ProbeRun
+from gradsync.record import ProbeRun, rank_file
 from gradsync.record.summaries import ProbePoint, ProbeSummary
+from gradsync.study.probe import ProbeStudy
+from made_up import start_row
 
 SIZES = (1000, 1_000_000, 4_000_000)
 
@@ -72,9 +76,31 @@ def test_a_fit_that_is_off_by_more_than_20_percent_is_the_first_sentence(tmp_pat
     points = times("all-reduce", "gloo", 1e-4, 1e9, off=2.0) + times("broadcast", "gloo", 5e-5, 2e9)
     (section,) = sections([benchmark(points)])
     assert section.sentences[0] == (
-        "The fit of all-reduce is off by more than 20% at some size: do not predict times from its α and β."
+        "The fit of all-reduce over gloo is off by more than 20% at some size: do not predict times from its α and β."
     )
     assert [sentence.partition(":")[0] for sentence in section.sentences[1:]] == ["broadcast"]
+
+
+def test_what_limits_a_benchmark_comes_before_the_numbers_of_its_first_transport(tmp_path: Path):
+    run = benchmark(
+        times("all-reduce", "gloo", 1e-4, 1e9) + times("all-reduce", "mpi", 1e-4, 1e9, off=2.0), str(tmp_path)
+    )
+    assert run.summary
+    cluster = replace(cluster_shape(1.0), run_delay_percent={"node1": 31.0})
+    run = replace(run, summary=replace(run.summary, world_size=4, nodes=4, cluster=cluster))
+    rank_file(tmp_path, 0).write_text(json.dumps(start_row(host=HOST)) + "\n")
+    summary = ProbeStudy(workers=4).summary([run])
+    assert summary == [
+        "The fit of all-reduce over mpi is off by more than 20% at some size: do not predict times from its α and β.",
+        "This benchmark: 4 compute threads share 2 cores. This result is limited by the cores of the machine.",
+        "This benchmark: runnable but not scheduled for lack of a core: node1 31% of the time. This result is "
+        "limited by the host's cores, not by the network alone.",
+        "all-reduce: 100 µs and 8.00 Gbit/s (at most 0% off).",
+    ]
+    enough = replace(run, summary=replace(run.summary, cluster=replace(cluster, cpus=0.5, run_delay_percent={})))
+    assert doubts([enough]) == []
+    rank_file(tmp_path, 0).write_text("damaged\n")
+    assert len(doubts([run])) == 1, "of its summary"
 
 
 def test_transports_have_a_section_each_and_repeats_become_one_with_their_deviation():

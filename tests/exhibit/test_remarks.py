@@ -12,6 +12,8 @@ from exhibited import HOST, cluster_shape, steps_of, subjects, with_figures
 from gradsync.config import RunConfig
 from gradsync.exhibit.findings import findings
 from gradsync.exhibit.remarks import DISTURBED, doubts, failure, failures
+from gradsync.exhibit.runs.subjects import named
+from gradsync.figures.cases import cases
 from gradsync.record import Run, log_file
 from gradsync.record.summaries import Error, LostWorker
 from made_up import made_up
@@ -104,6 +106,40 @@ def test_lost_workers_and_a_lost_server_are_told_apart(run: Run):
         run, status="failed", error=error(rank=4, type="ProcessDied", message="gone"), servers=[server]
     )
     assert failure(gone) == f"{run.folder}: failed on rank 4, a parameter server: ProcessDied: gone."
+
+
+def test_of_many_runs_it_is_said_how_many_they_are(tmp_path: Path):
+    """A study may have hundreds: each kind of doubt is one sentence."""
+    config = RunConfig(model="logistic", strategy="ddp", workers=4, steps=60)
+    runs = []
+    for number in range(6):
+        made = made_up(tmp_path, replace(config, seed=number, lr=0.1 + number), later=1.5 + number)
+        short = replace(cluster_shape(0.5 if number else 1.0), run_delay_percent={"node1": 20.0 + number})
+        runs.append(with_figures(made, host=HOST, threads=1, cluster=short, nodes=4))
+    assert doubts(subjects(runs)) == [
+        "ddp, learning rate 0.1: 4 compute threads share 2 cores. This result is limited by the cores of the "
+        "machine.",
+        "Runnable but not scheduled for lack of a core: all 6 runs, 20% to 25% of the time. This result is limited "
+        "by the host's cores, not by the network alone.",
+        "The steps after the window take longer or less than those in it, by more than the spread within it: "
+        "all 6 runs, +50% to +550%. HINT: --window all, or last:100.",
+    ]
+    few = doubts(subjects(runs[:2]))
+    assert "a core: ddp, learning rate 0.1: 20%; ddp, learning rate 1.1: 21% of the time" in few[1]
+    assert "within it: ddp, learning rate 0.1: +50%; ddp, learning rate 1.1: +150%. HINT" in few[2]
+    crowded = [with_figures(run, cluster=None) for run in runs]
+    assert doubts(subjects(crowded))[0].startswith("All 6 runs: 4 compute threads share 2 cores.")
+    some = [*crowded[:5], with_figures(runs[5], cluster=None, threads=None)]
+    assert doubts(subjects(some))[0].startswith("5 of 6 runs: 4 compute threads share 2 cores.")
+
+
+def test_the_worst_of_repeats_counts(tmp_path: Path):
+    made = [with_figures(steps_of(tmp_path, "ddp", 2, 0.5, seed=seed), host=HOST, threads=1) for seed in range(2)]
+    second = made[1].summary
+    assert second
+    made[1] = with_figures(made[1], ranks=[replace(rank, run_delay_percent=60.0) for rank in second.ranks])
+    (told,) = doubts(named(cases(made)))
+    assert "had the cores: ddp 60% of the time" in told
 
 
 def test_a_failure_is_one_line_with_the_file_that_has_the_rest(run: Run):

@@ -11,18 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exhibited import with_figures
 from gradsync.errors import InputError
 from gradsync.exhibit.form import Chart, Section, Table
+from gradsync.exhibit.remarks import ONE_RUN_EACH
 from gradsync.figures.consistency import flags
 from gradsync.figures.fit_scaling import amdahl, gustafson
 from gradsync.figures.value import Spread, Value
 from gradsync.library.runs.check import facts_in, suit
 from gradsync.library.runs.studies import checked
-from gradsync.record import Run
+from gradsync.record import Run, summaries
 from gradsync.study import (
     KINDS,
     STUDIES,
-    BatchStudy,
     Communication,
     LargeBatch,
     Pareto,
@@ -33,7 +34,6 @@ from gradsync.study import (
     study_of,
 )
 from gradsync.study.making.base import Study
-from gradsync.study.pareto import UNEQUAL, frontier
 from made_up import made_up, resolved
 
 
@@ -59,48 +59,7 @@ def test_every_study_has_a_default_plan_whose_runs_go_together(kind: type):
     assert len({str(config) for config in plan}) == len(plan)
 
 
-def test_batches_grow_by_four_until_the_training_set_ends():
-    assert [config.batch_size for config in BatchStudy(data="cifar10").plan()] == [32, 128, 512, 2048, 8192, 32768]
-    assert [config.batch_size for config in BatchStudy(train_samples=600).plan()] == [32, 128, 512]
-    assert {config.epochs for config in BatchStudy().plan()} == {2}
-    assert {(config.epochs, config.steps) for config in BatchStudy(steps=5).plan()} == {(None, 5)}
-
-
 OUT_OF_MEMORY = {"rank": 0, "type": "ProcessDied", "message": "", "traceback": "", "log": [], "out_of_memory": True}
-
-
-def test_what_does_not_fit_is_the_limit_and_nothing_larger_is_tried(tmp_path: Path):
-    study = BatchStudy(model="logistic", batch_sizes=(32, 128, 512))
-    small, middle, large = study.plan()
-    runs = [made_up(tmp_path, small, compute=0.1), made_up(tmp_path, middle, error=OUT_OF_MEMORY)]
-    assert not study.is_needless(middle, runs[:1])
-    assert study.is_needless(large, runs)
-    sections = study.sections(runs)
-    assert column(tables(sections)[0], "remark") == ["", "out of memory"]
-    assert column(tables(sections)[0], "epoch") == [pytest.approx(1.001), None]
-    assert "Batches of 128 did not fit into memory" in sections[0].sentences[-1]
-
-
-def test_an_epoch_without_data_is_the_second_one_without_its_data_phases(tmp_path: Path):
-    study = BatchStudy(model="logistic", batch_sizes=(32, 64))
-    runs = [
-        made_up(tmp_path, config, compute=seconds) for config, seconds in zip(study.plan(), (0.2, 0.1), strict=True)
-    ]
-    table = tables(study.sections(runs))[0]
-    assert column(table, "epoch without data loading") == [pytest.approx(2.0), pytest.approx(1.0)]
-    assert column(table, "epoch") == [pytest.approx(2.001), pytest.approx(1.001)]
-    assert "2.00× as fast" in study.sections(runs)[0].sentences[0]
-
-
-def test_repeats_become_mean_and_spread(tmp_path: Path):
-    study = BatchStudy(model="logistic", batch_sizes=(32,), repeat=3)
-    plan = study.repeated(study.plan())
-    assert [config.seed for config in plan] == [0, 1, 2]
-    runs = [made_up(tmp_path, config, compute=seconds) for config, seconds in zip(plan, (0.1, 0.2, 0.3), strict=True)]
-    (value,) = column(tables(study.sections(runs))[0], "step")
-    assert isinstance(value, Spread)
-    assert value.mean == pytest.approx(0.2001)
-    assert value.deviation == pytest.approx(0.1)
 
 
 @given(serial=st.floats(0, 1), most=st.integers(3, 64))
@@ -243,7 +202,12 @@ def test_remedies_scale_the_learning_rate_with_the_batch(tmp_path: Path):
     section = study.sections(runs)[0]
     assert column(tables([section])[0], "remedy") == ["none", "none", "scaling", "lars"]
     assert column(tables([section])[0], "accuracy") == list(reached)
-    assert "+25.0 points" in section.sentences[1]
+    assert "85.00%: +25.0 ± 1.9 points." in section.sentences[1]  # of 1,000 test samples
+    assert section.sentences[-1] == ONE_RUN_EACH
+    near = [
+        made_up(tmp_path, config, accuracy=share) for config, share in zip(plan, (0.9, 0.6, 0.61, 0.7), strict=True)
+    ]
+    assert "+1.0 ± 2.2 points, a difference within the uncertainty." in study.sections(near)[0].sentences[1]
 
 
 def test_synchronous_against_asynchronous(tmp_path: Path):
@@ -258,8 +222,14 @@ def test_synchronous_against_asynchronous(tmp_path: Path):
     assert len(column(tables([section])[1], "finished")) == 4
     assert section.sentences == [
         "2 workers, batches of 50: asynchronous training takes 0.50 of the time of synchronous training and reaches "
-        "90.00% against 88.00%."
+        "90.00% against 88.00%.",
+        ONE_RUN_EACH,
     ]
+    runs[1] = made_up(tmp_path, study.plan()[1], compute=0.196, accuracy=0.885)
+    assert study.sections(runs)[0].sentences[0] == (
+        "2 workers, batches of 50: asynchronous training takes 0.98 of the time of synchronous training, a "
+        "difference within the uncertainty, and reaches 88.50% against 88.00%, a difference within the uncertainty."
+    )
 
 
 def test_servers_of_ones_own_are_compared_too_and_a_strategy_without_servers_is_refused(tmp_path: Path):
@@ -268,11 +238,12 @@ def test_servers_of_ones_own_are_compared_too_and_a_strategy_without_servers_is_
     study = SyncAsync(strategies=("ps-sync", mine, "ps-async"), workers=(2,), batch_sizes=(50,), steps=10)
     study.check_facts(facts_in(study.plan()))
     (section,) = study.sections([made_up(tmp_path, config) for config in study.plan()])
-    assert [text.split(" takes")[0] for text in section.sentences] == [
+    *told, last = section.sentences
+    assert [text.split(" takes")[0] for text in told] == [
         "2 workers, batches of 50: asynchronous training with ps-async"
     ] * 2
-    assert "of synchronous training with ps-sync and" in section.sentences[0]
-    assert f"of synchronous training with {mine} and" in section.sentences[1]
+    assert "of synchronous training with ps-sync" in told[0] and last == ONE_RUN_EACH
+    assert f"of synchronous training with {mine}" in told[1]
     with pytest.raises(
         InputError, match="--strategies has ddp: this study is about strategies with parameter servers"
     ):
@@ -291,8 +262,24 @@ def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path
     runs = [made_up(tmp_path, config, accuracy=0.5 + (config.lr or 0)) for config in plan]
     section = study.sections(runs)[0]
     assert column(tables([section])[0], "augment") == ["true", "false", "true", "false"]
-    assert "60.00%, with lr 0.1" in section.sentences[0]
+    assert "60.00%, with lr 0.1" in section.sentences[0] and section.sentences[1] == ONE_RUN_EACH
     assert [chart.x.log for chart in charts([section])] == [True, True]
+
+
+def test_the_best_of_a_sweep_is_undecided_where_chance_may_have_made_it(tmp_path: Path):
+    """Of a metric whose spread one run does not show, values as near as any figure's noise count as the same."""
+    study = Sweep(vary=("lr=0.01,0.1",))
+    runs = [made_up(tmp_path, config) for config in study.plan()]
+
+    def told(*errors: float) -> list[str]:
+        tests = [summaries.Test(loss=1.0, count=100, metrics={"rmse": each}) for each in errors]
+        made = [with_figures(run, test=test, metrics=["rmse"]) for run, test in zip(runs, tests, strict=True)]
+        return list(study.sections(made)[0].sentences)
+
+    near, far = told(0.5, 0.51), told(0.5, 0.9)
+    assert near[0] == "The best rmse is 0.500, with lr 0.01; 0.510 with lr 0.1 is within its uncertainty."
+    assert far[0] == "The best rmse is 0.500, with lr 0.01."
+    assert near[1:] == far[1:] == [ONE_RUN_EACH]
 
 
 @pytest.mark.parametrize(
@@ -308,45 +295,6 @@ def test_a_sweep_is_all_combinations_in_the_types_of_the_settings(tmp_path: Path
 def test_a_sweep_over_what_there_is_not(vary: tuple[str, ...], message: str):
     with pytest.raises(InputError, match=message):
         Sweep(vary=vary)
-
-
-points = st.dictionaries(st.integers(0, 20), st.tuples(*[st.integers(0, 3).map(float)] * 3), min_size=1)
-
-
-@given(points=points)
-def test_nothing_on_the_frontier_is_beaten_and_everything_else_is(points: dict[int, tuple[float, float, float]]):
-    best = frontier(points)
-    assert best
-
-    def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-        return one != other and all(a <= b for a, b in zip(one, other, strict=True))
-
-    for index, point in points.items():
-        assert (index in best) == (not any(beats(other, point) for other in points.values()))
-
-
-def test_strategies_that_nothing_beats(tmp_path: Path):
-    study = Pareto(model="logistic", strategies=("local", "all-reduce", "ddp"), steps=5)
-    times = {"local": (0.1, 0.0), "all-reduce": (0.1, 0.1), "ddp": (0.05, 0.01)}
-    runs = [
-        made_up(tmp_path, config, compute=times[config.strategy or ""][0], wire=times[config.strategy or ""][1])
-        for config in study.plan()
-    ]
-    section = study.sections(runs)[0]
-    assert column(tables([section])[0], "Pareto-optimal") == ["yes", "", "yes"]  # ddp is faster, local sends nothing
-    assert section.sentences[0].startswith("At equal updates and samples (5 updates each). Pareto-optimal in")
-    assert "local × 1, ddp × 2" in section.sentences[0]
-
-
-def test_pareto_says_what_is_equal_and_finds_no_frontier_where_nothing_is(tmp_path: Path):
-    study = Pareto(model="logistic", strategies=("local", "ddp"), steps=4)
-    local, ddp = study.plan()
-    unequal = [made_up(tmp_path, local), made_up(tmp_path, replace(ddp, steps=6))]
-    (section,) = study.sections(unequal)
-    assert section.sentences == [UNEQUAL]
-    assert set(column(tables([section])[0], "Pareto-optimal")) == {""}
-    same_samples = [made_up(tmp_path, replace(local, batch_size=32, steps=8)), made_up(tmp_path, ddp)]
-    assert "At equal samples (256 each), which were 4 to 8 updates." in study.sections(same_samples)[0].sentences[0]
 
 
 def test_a_study_without_a_plan_or_sections_cannot_be_made():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradsync.config.values import counted
-from gradsync.exhibit.remarks import doubts
+from gradsync.exhibit.remarks import doubts, one_run_each, which, within
 from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case
@@ -14,6 +14,7 @@ from gradsync.figures.catalogue.of_time import HIDDEN_SHARE, PART_SHARE, SAMPLES
 from gradsync.figures.catalogue.of_traffic import SENT
 from gradsync.figures.figure import Figure
 from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
+from gradsync.figures.noise import is_chance
 from gradsync.figures.value import mean_of
 from gradsync.ledger.stragglers import sentence
 from gradsync.ledger.summary import figures_of
@@ -29,8 +30,7 @@ def findings(subjects: Sequence[Subject]) -> list[str]:
     """First what limits the validity of the result, then the result, most important first."""
     found = compared(subjects)
     return [
-        *beyond_ideal([(item.name, ratio) for item, ratio in found]),
-        *doubts(subjects),
+        *limits(subjects),
         *pace(subjects, found),
         *explained([(item.case, ratio) for item, ratio in found]),
         *spent(subjects),
@@ -39,6 +39,11 @@ def findings(subjects: Sequence[Subject]) -> list[str]:
         *reached(subjects),
         *ended(subjects),
     ]
+
+
+def limits(subjects: Sequence[Subject]) -> list[str]:
+    """What limits the validity of the result."""
+    return [*beyond_ideal([(item.name, ratio) for item, ratio in compared(subjects)]), *doubts(subjects)]
 
 
 def compared(subjects: Sequence[Subject]) -> list[tuple[Subject, SpeedUp]]:
@@ -63,16 +68,22 @@ def pace(subjects: Sequence[Subject], found: Sequence[tuple[Subject, SpeedUp]]) 
         )
         others = ", ".join(f"{item.name} {times(ratio)}" for item, ratio in rest)
         yield f"{text}; {others}." if others else f"{text}."
-        if not all(ratio.repeated for _, ratio in found):
-            yield (
-                "One run each: ± covers only the variation within a run, and another run may differ by more. "
-                "HINT: --repeat 3 measures by how much."
-            )
+        yield from one_run_each([case for _, ratio in found for case in (ratio.case, ratio.base)])
     elif fastest := quickest(subjects):
-        told = " is the fastest" if sum(item.case.completed for item in subjects) > 1 else ""
+        slower = [item for item in subjects if item.case.completed and item is not fastest]
+        rivals = [item for item in slower if is_chance(item.case, fastest.case, SAMPLES)]
         pieces, figure = ("tokens", TOKENS) if fastest.figures.positions else ("samples", SAMPLES)
         step, rate = (each.text(fastest.case.so_far(each)) for each in (STEP, figure))
-        yield f"{fastest.name}{told}: {step} s a step, {rate} {pieces} per second."
+        if rivals:
+            names = f"{which([item.name for item in rivals], len(subjects))} {'is' if len(rivals) == 1 else 'are'}"
+            yield (
+                f"It is undecided which is the fastest: {fastest.name} takes {step} s a step ({rate} {pieces} per "
+                f"second), and {names} within the uncertainty of that."
+            )
+        else:
+            told = " is the fastest" if slower else ""
+            yield f"{fastest.name}{told}: {step} s a step, {rate} {pieces} per second."
+        yield from one_run_each([item.case for item in (fastest, *slower)]) if slower else ()
 
 
 def times(ratio: SpeedUp) -> str:
@@ -166,7 +177,8 @@ def reached_in(subjects: Sequence[Subject], metric: Figure) -> Iterator[str]:
         yield f"All {len(tested)} reach {best}{where}."
     else:
         title = metric.title if metric.name.startswith(IN_TRAINING) else f"test {metric.title}"
-        yield f"{title.capitalize()} lies between {low} ({lower.name}) and {high} ({higher.name})."
+        apart = within(lower.case, higher.case, metric)
+        yield f"{title.capitalize()} lies between {low} ({lower.name}) and {high} ({higher.name}){apart}."
 
 
 def by_value(pair: tuple[float, Subject]) -> float:

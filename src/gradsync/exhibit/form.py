@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gradsync.figures.value import Value, written
@@ -117,6 +117,9 @@ class Section:
     sentences: Sequence[str] = ()
     """What the exhibits show, worked out from the same figures."""
 
+    doubts: Sequence[str] = ()
+    """Those of its sentences that a reader must know before believing any other."""
+
     detail: bool = False
     """Whether a terminal omits it unless asked for details; a page shows it always."""
 
@@ -147,6 +150,19 @@ class Document:
     @property
     def exhibits(self) -> list[Exhibit]:
         return [exhibit for section in self.sections for exhibit in section.exhibits]
+
+
+def doubts_first(sections: Sequence[Section], doubts: Sequence[str] = ()) -> list[Section]:
+    """Each sentence once, and in the first section before all others the doubts: of all sections, then these."""
+    first = [*dict.fromkeys([*(each for section in sections for each in section.doubts), *doubts])]
+    said = set(first)
+    found = []
+    for section in sections:
+        others = [sentence for sentence in dict.fromkeys(section.sentences) if sentence not in said]
+        said.update(others)
+        found.append(replace(section, sentences=[*first, *others], doubts=first))
+        first = []
+    return found
 
 
 def slug(title: str) -> str:

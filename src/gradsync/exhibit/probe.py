@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from gradsync.config.values import counted
 from gradsync.exhibit.columns import axis, cell_of, column, height
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
+from gradsync.exhibit.remarks import crowded, host_limits
 from gradsync.figures.bandwidth import fits, repeated
 from gradsync.figures.catalogue.of_probe import (
     ALGORITHM_BANDWIDTH,
@@ -23,8 +24,9 @@ from gradsync.figures.catalogue.of_probe import (
 )
 from gradsync.figures.figure import FigureOf
 from gradsync.figures.fit_scaling import POOR
+from gradsync.figures.place import busy_threads, cores_wanted, kind_of_device
 from gradsync.figures.value import Value, percent
-from gradsync.record import ProbeRun
+from gradsync.record import ProbeRun, records_until_damage
 from gradsync.record.summaries import ProbeFit, ProbePoint
 from gradsync.text import size_text
 
@@ -48,6 +50,7 @@ def by_transport(points: Sequence[ProbePoint]) -> list[tuple[str, list[ProbePoin
 
 def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRun]) -> Section:
     fitted = fits(points)
+    poor = [item.operation for item in fitted if item.largest_error > POOR]
     exhibits: list[Exhibit] = [
         grid(TIME, points, f"{TIME.note}; {DEVIATION}."),
         grid(BUS_BANDWIDTH, points, f"{BUS_BANDWIDTH.note}."),
@@ -56,7 +59,31 @@ def section(transport: str, points: Sequence[ProbePoint], runs: Sequence[ProbeRu
     ]
     summary = next(run.summary for run in runs if run.summary and transport in run.summary.transports)
     where = f"{counted(summary.world_size, 'worker')} on {counted(summary.nodes, 'node')}"
-    return Section(f"{transport}, {where}", exhibits, list(sentences(fitted)))
+    off = [
+        f"The fit of {', '.join(poor)} over {transport} is off by more than {percent(POOR)} at some size: do not "
+        "predict times from its α and β."
+    ]
+    doubted = off if poor else []
+    return Section(f"{transport}, {where}", exhibits, [*doubted, *sentences(fitted, poor)], doubts=doubted)
+
+
+def doubts(runs: Sequence[ProbeRun]) -> list[str]:
+    """What limits all of their times: more threads than cores, and emulated nodes that lacked a core."""
+    found = {"This benchmark": [run for run in runs if run.summary]}
+    places = {place for run in found["This benchmark"] if (place := crowd(run))}
+    return [*(crowded("This benchmark", *place) for place in sorted(places)), *host_limits(found)]
+
+
+def crowd(run: ProbeRun) -> tuple[int, int] | None:
+    """The compute threads of its workers on a host, and the cores of it, if these are fewer."""
+    figures, ((first,), _) = run.summary, records_until_damage(run.folder, 1)
+    start = first.start
+    host = start.get("host") if start else None
+    cores = host["cores"] if host else None
+    if not figures or not cores or kind_of_device(figures.device) == "cuda":
+        return None
+    threads, wanted = busy_threads(figures), cores_wanted(figures)
+    return (threads, cores) if threads and wanted and wanted > cores else None
 
 
 def grid(figure: FigureOf[ProbePoint], points: Sequence[ProbePoint], note: str) -> Table:
@@ -111,13 +138,7 @@ def chart(points: Sequence[ProbePoint]) -> Chart:
     return Chart(f"{points[0].transport}: {TIME.full_title} by its size", "lines", rows, x, y, "operation")
 
 
-def sentences(fitted: Sequence[ProbeFit]) -> Iterator[str]:
-    poor = [item.operation for item in fitted if item.largest_error > POOR]
-    if poor:
-        yield (
-            f"The fit of {', '.join(poor)} is off by more than {percent(POOR)} at some size: do not predict times "
-            "from its α and β."
-        )
+def sentences(fitted: Sequence[ProbeFit], poor: Collection[str]) -> Iterator[str]:
     for item in fitted:
         if item.beta_bytes_per_second and item.operation not in poor:
             latency, bandwidth, error = (each.text(each.of(item)) for each in (ALPHA, BETA, LARGEST_FIT_ERROR))

@@ -2,33 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gradsync.config.values import counted
 from gradsync.exhibit.form import Section
 from gradsync.exhibit.runs.subjects import Subject
 from gradsync.exhibit.runs.table import window_text
-from gradsync.figures.catalogue.of_host import WITHOUT_CORE
+from gradsync.figures.cases import Case
+from gradsync.figures.figure import Figure
+from gradsync.figures.noise import is_chance, is_repeated
 from gradsync.figures.place import busy_threads, cores_of_host, cores_wanted, kind_of_device
-from gradsync.figures.value import mean_of, percent
-from gradsync.ledger.summary import differs_later
+from gradsync.figures.value import percent
+from gradsync.ledger.summary import differs_later, figures_of
 from gradsync.record import Recorded, Run, log_file
 from gradsync.text import printable
 
 LACKING = 0.1  # of the time: less than this is noise on any host
 DISTURBED = 0.2  # the same where a machine is not divided into nodes: a rank's own threads take turns, too
+MOST_NAMED = 4  # runs; of more, it is said how many they are
+
+ONE_RUN_EACH = (
+    "One run each: ± covers only the variation within a run, and another run may differ by more. "
+    "HINT: --repeat 3 measures by how much."
+)
 
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
-    """Warnings about the runs, most serious first."""
+    """Warnings about the runs, most serious first: one for each kind of doubt, whatever the number of runs."""
     return [
         *too_many_threads(subjects),
         *busy_machine(subjects),
-        *(text for item in subjects for text in host_limits(item.run, item.name)),
-        *(text for item in subjects for text in later_steps(item)),
+        *host_limits({item.name: item.case.runs for item in subjects}),
+        *later_steps(subjects),
         *(text for item in subjects for run in item.case.runs for text in lost_workers(run, item.name)),
-        *(text for item in subjects for text in unseen(item)),
+        *unseen(subjects),
     ]
+
+
+def one_run_each(found: Sequence[Case]) -> list[str]:
+    """What to say beside a comparison of these cases."""
+    return [] if is_repeated(found) else [ONE_RUN_EACH]
+
+
+def within(one: Case, other: Case, figure: Figure) -> str:
+    """What to say after a difference that decides nothing."""
+    return ", a difference within the uncertainty" if is_chance(one, other, figure) else ""
+
+
+def which(names: Sequence[str], whole: int) -> str:
+    """The names of some of all runs, or how many these are."""
+    if len(names) <= MOST_NAMED:
+        return listed(names)
+    return f"All {whole} runs" if len(names) == whole else f"{len(names)} of {whole} runs"
+
+
+def amounts(found: Mapping[str, float], whole: int, signed: bool = False) -> str:
+    """The same with a share for each, or the least and the most of them."""
+    if len(found) <= MOST_NAMED:
+        colon = ":" if any("," in name for name in found) else ""
+        return listed([f"{name}{colon} {percent(value, signed=signed)}" for name, value in found.items()])
+    least, most = (percent(edge(found.values()), signed=signed) for edge in (min, max))
+    return f"{which(list(found), whole).lower()}, {f'{least} to {most}' if least != most else least}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names may have commas themselves."""
+    found = list(names)
+    return ("; " if any("," in name for name in found) else ", ").join(found)
 
 
 def too_many_threads(subjects: Sequence[Subject]) -> Iterator[str]:
@@ -40,48 +80,89 @@ def too_many_threads(subjects: Sequence[Subject]) -> Iterator[str]:
         if threads and wanted and cores and wanted > cores and kind_of_device(item.figures.device) != "cuda":
             named.setdefault((threads, cores), []).append(item.name)
     for (threads, cores), names in named.items():
-        yield (
-            f"{', '.join(names)}: {threads} compute threads share {counted(cores, 'core')}. This result is limited "
-            "by the cores of the machine."
-        )
+        yield crowded(which(names, len(subjects)), threads, cores)
+
+
+def crowded(names: str, threads: int, cores: int) -> str:
+    return (
+        f"{names}: {threads} compute threads share {counted(cores, 'core')}. This result is limited "
+        "by the cores of the machine."
+    )
 
 
 def busy_machine(subjects: Sequence[Subject]) -> Iterator[str]:
     """Other processes had the cores for much of the time, although there are enough of them for the run."""
     enough = [item for item in subjects if not item.figures.cluster and not list(too_many_threads([item]))]
-    lacked = {item.name: mean_of(item.case.so_far(WITHOUT_CORE)) or 0.0 for item in enough}
-    disturbed = ", ".join(
-        f"{name} {WITHOUT_CORE.text(share)}" for name, share in lacked.items() if share >= DISTURBED
-    )
+    lacked = {item.name: max(map(without_core, item.case.runs)) for item in enough}
+    disturbed = {name: share for name, share in lacked.items() if share >= DISTURBED}
     if disturbed:
         yield (
-            f"Runnable but not scheduled, as other processes had the cores: {disturbed} of the time. HINT: measure "
-            "again with nothing else running."
+            "Runnable but not scheduled, as other processes had the cores: "
+            f"{amounts(disturbed, len(subjects))} of the time. HINT: measure again with nothing else "
+            "running."
         )
 
 
-def host_limits(run: Recorded, name: str) -> Iterator[str]:
+def without_core(run: Run) -> float:
+    """Share of the time, of the rank for which it was the most."""
+    return max((rank.run_delay_percent or 0.0 for rank in figures_of(run).ranks), default=0.0) / 100
+
+
+def host_limits(named: Mapping[str, Sequence[Recorded]]) -> Iterator[str]:
     """When nodes of an emulated cluster needed more cores than the host has, the result is about the host."""
-    cluster = run.summary.cluster if run.summary else None
-    lacked = {node: delay / 100 for node, delay in (cluster.run_delay_percent if cluster else {}).items()}
-    short = {node: share for node, share in lacked.items() if share >= LACKING}
-    if short:
-        each = ", ".join(f"{node} {WITHOUT_CORE.text(share)}" for node, share in sorted(short.items()))
-        yield (
-            f"{name}: runnable but not scheduled for lack of a core: {each} of the time. This result is limited by "
-            "the host's cores, not by the network alone."
-        )
+    short = {name: lacking for name, runs in named.items() if (lacking := nodes_lacking(runs))}
+    if not short:
+        return
+    if len(short) == 1:
+        ((name, nodes),) = short.items()
+        begin = f"{name}: runnable"
+        each = ", ".join(f"{node} {percent(share)}" for node, share in sorted(nodes.items()))
+    else:
+        worst = {name: max(nodes.values()) for name, nodes in short.items()}
+        begin, each = "Runnable", amounts(worst, len(named))
+    yield (
+        f"{begin} but not scheduled for lack of a core: {each} of the time. This result is limited by the host's "
+        "cores, not by the network alone."
+    )
 
 
-def later_steps(item: Subject) -> Iterator[str]:
-    figures = item.figures
-    if figures.later and figures.seconds_per_step and differs_later(figures):
-        change = figures.later.seconds_per_step / figures.seconds_per_step - 1
+def nodes_lacking(runs: Sequence[Recorded]) -> dict[str, float]:
+    """Emulated nodes, and the share of the time they lacked a core: the most of all repeats."""
+    found: dict[str, float] = {}
+    for run in runs:
+        cluster = run.summary.cluster if run.summary else None
+        for node, delay in (cluster.run_delay_percent if cluster else {}).items():
+            if delay / 100 >= LACKING:
+                found[node] = max(delay / 100, found.get(node, 0.0))
+    return found
+
+
+def later_steps(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Runs that went on at another pace than in the window."""
+    found = {item.name: change for item in subjects if (change := later_change(item))}
+    hint = "HINT: --window all, or last:100."
+    if len(found) == 1:
+        ((name, change),) = found.items()
+        figures = next(item.figures for item in subjects if item.name == name)
+        assert figures.later
         yield (
-            f"{item.name}: the {counted(figures.later.steps, 'step')} after the window ({window_text(figures)}) take "
+            f"{name}: the {counted(figures.later.steps, 'step')} after the window ({window_text(figures)}) take "
             f"{percent(abs(change))} {'longer' if change > 0 else 'less'}, which is beyond the spread within it. "
-            "HINT: --window all, or last:100."
+            f"{hint}"
         )
+    elif found:
+        yield (
+            "The steps after the window take longer or less than those in it, by more than the spread within it: "
+            f"{amounts(found, len(subjects), signed=True)}. {hint}"
+        )
+
+
+def later_change(item: Subject) -> float:
+    """The time of a step after the window over that within it, less 1; 0 where it is within the spread."""
+    figures = item.figures
+    if not (figures.later and figures.seconds_per_step and differs_later(figures)):
+        return 0.0
+    return figures.later.seconds_per_step / figures.seconds_per_step - 1
 
 
 def lost_workers(run: Run, name: str) -> Iterator[str]:
@@ -93,10 +174,14 @@ def lost_workers(run: Run, name: str) -> Iterator[str]:
         )
 
 
-def unseen(item: Subject) -> Iterator[str]:
-    """What could not be seen of a script that was watched."""
-    for sentence in item.figures.remarks:
-        yield f"{item.name}: {sentence}."
+def unseen(subjects: Sequence[Subject]) -> Iterator[str]:
+    """What could not be seen of scripts that were watched."""
+    named: dict[str, list[str]] = {}
+    for item in subjects:
+        for sentence in item.figures.remarks:
+            named.setdefault(sentence, []).append(item.name)
+    for sentence, names in named.items():
+        yield f"{which(names, len(subjects))}: {sentence}."
 
 
 def not_completed(runs: Sequence[Recorded], title: str = "Runs that were not completed") -> list[Section]:

@@ -13,25 +13,33 @@ def beyond_ideal(named: Sequence[tuple[str, SpeedUp]]) -> Iterator[str]:
     """Why a speed-up should not be taken at face value."""
     for name, item in named:
         if item.beyond_ideal:
+            of_what, first = "its uncertainty", ""
+            if not item.repeated:
+                of_what, first = "the variation within a run", "repeat the runs (--repeat 3), and "
             yield (
                 f"{name}: an efficiency of {EFFICIENCY.text(item.efficiency)} is above {percent(1.0)} by more than "
-                "its uncertainty. More workers cannot explain that: look for what else differs, such as caches, "
+                f"{of_what}. More workers cannot explain that: {first}look for what else differs, such as caches, "
                 "threads or other load while the baseline ran."
             )
 
 
 def explained(found: Sequence[tuple[Case, SpeedUp]]) -> list[str]:
     """What is compared, where the ideal is not the number of workers."""
-    sentences = {}
+    alike: dict[tuple[float, int | None, int | None], set[int]] = {}
     for case, item in found:
-        workers, base = case.figures.world_size, item.base.figures
+        workers = case.figures.world_size
         if abs(item.ideal / workers - 1) > ALIKE:
-            one, many = threads_text(base.threads), threads_text(case.figures.threads)
-            sentences[workers, item.ideal] = (
-                f"One process computed with {one}, and each of {workers} workers with {many} on the same machine: "
-                f"they have {cores_text(item.ideal)}, so the ideal speed-up is {item.ideal:.3g}×, not {workers}×."
-            )
-    return list(sentences.values())
+            alike.setdefault((item.ideal, item.base.figures.threads, case.figures.threads), set()).add(workers)
+    return [
+        f"One process computed with {threads_text(one)}, and each of {either(sorted(workers))} workers with "
+        f"{threads_text(many)} on the same machine: they have {cores_text(ideal)}, so the ideal speed-up is "
+        f"{ideal:.3g}×, not {either([f'{each}×' for each in sorted(workers)])}."
+        for (ideal, one, many), workers in alike.items()
+    ]
+
+
+def either(values: Sequence[int | str]) -> str:
+    return " or ".join(map(str, values))
 
 
 def cores_text(ideal: float) -> str:

@@ -121,6 +121,9 @@ class Figure(FigureOf[At]):
 
     of: Formula
 
+    error: Formula | None = None
+    """Standard error of the value of one run, where it is known from something else than the times of its steps."""
+
     compared: Compared = "relative"
     """absolute: comparable with a value from another machine. relative: only runs of the same machine compare."""
 
@@ -129,6 +132,9 @@ class Figure(FigureOf[At]):
 
     of_steps: bool = False
     """Whether it is the mean of the steps in the window."""
+
+    sums_steps: bool = False
+    """Whether it is the time of all steps, and so varies as they do."""
 
     of_run: bool = False
     """Whether it grows with the length of the run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsync.record import RunSummary
+from gradsync.record import ProbeSummary, RunSummary
 
 Place = tuple[Any, ...]
 
@@ -26,21 +26,25 @@ def kind_of_device(name: str | None) -> str | None:
     return name.partition(":")[0] if name else None
 
 
-def busy_threads(figures: RunSummary) -> int | None:
+def busy_threads(figures: RunSummary | ProbeSummary) -> int | None:
     """Compute threads of all workers on one host; an emulated cluster is one host."""
-    if not figures.threads:
-        return None
-    processes = len(figures.ranks)
-    return figures.threads * (processes if on_one_host(figures) else figures.workers_per_node or 1)
+    return figures.threads * processes_on_host(figures) if figures.threads else None
 
 
-def cores_wanted(figures: RunSummary) -> float | None:
+def processes_on_host(figures: RunSummary | ProbeSummary) -> int:
+    """Without servers."""
+    if isinstance(figures, ProbeSummary):
+        return figures.world_size if on_one_host(figures) else -(-figures.world_size // figures.nodes)
+    return len(figures.ranks) if on_one_host(figures) else figures.workers_per_node or 1
+
+
+def cores_wanted(figures: RunSummary | ProbeSummary) -> float | None:
     """How many cores the threads on one host can keep busy; emulated nodes take no more than their shares."""
     threads, cluster = busy_threads(figures), figures.cluster
     return min(threads, cluster.cpus * figures.nodes) if threads and cluster and cluster.cpus else threads
 
 
-def on_one_host(figures: RunSummary) -> bool:
+def on_one_host(figures: RunSummary | ProbeSummary) -> bool:
     return figures.cluster is not None or figures.nodes <= 1
 
 

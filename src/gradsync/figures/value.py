@@ -10,7 +10,8 @@ from dataclasses import dataclass
 NOTHING = "–"
 PRECISE = "precise"
 TINY = 1e-4  # smaller numbers are written with an exponent
-CERTAIN = 2  # deviations, or standard errors: a larger difference is not chance
+CERTAIN = 2  # standard errors: a larger difference is not chance
+STUDENT = (12.7, 4.3, 3.2, 2.8, 2.6, 2.4, 2.4, 2.3, 2.3, 2.2)  # the same, of 1, 2, ... degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ def standard_error(value: Value, count: int) -> float | None:
     """Of a mean of ``count`` measurements, from their deviation."""
     deviation = deviation_of(value)
     return None if deviation is None else deviation / max(1, count) ** 0.5
+
+
+def margin(errors: Iterable[float], freedom: int = 0) -> float:
+    """The largest difference that chance explains, given the standard errors of what is compared.
+
+    ``freedom``: the degrees of freedom of errors that come from repeats: few repeats know their variation badly.
+    """
+    certain = STUDENT[freedom - 1] if 0 < freedom <= len(STUDENT) else CERTAIN
+    return certain * math.hypot(*errors)
 
 
 def scaled(value: Value, factor: float) -> Value:

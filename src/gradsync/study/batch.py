@@ -11,12 +11,15 @@ from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_time import EPOCH, EPOCH_WITHOUT_DATA, SAMPLES, STEP
+from gradsync.figures.noise import estimate, is_chance
 from gradsync.figures.value import mean_of, ratio, written
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
+from gradsync.text import joined
 
 SMALLEST, FACTOR = 32, 4
 SET_SIZES = {"cifar10": 50_000, "mnist": 60_000, "synthetic": 2_560}
@@ -108,26 +111,30 @@ def sentences(found: Sequence[Case]) -> list[str]:
     texts = []
     for way in ways:
         own = [case for case in done if way_of(case, found) == way]
-        texts += [fastest(own, f", {way}" if len(ways) > 1 else "")] if len(own) > 1 else []
+        texts += [fastest(own, f", {way}" if len(ways) > 1 else ""), *one_run_each(own)] if len(own) > 1 else []
     for case in found:
         if case.run.out_of_memory:
             texts.append(f"Batches of {case.figures.batch_size} did not fit into memory.")
         elif not case.completed:
             texts.append(f"Batches of {case.figures.batch_size}: {case.remark}.")
-    return texts
+    return list(dict.fromkeys(texts))
 
 
 def fastest(own: Sequence[Case], way: str) -> str:
-    """The first batch size against the one with the shortest epoch."""
+    """The first batch size against the one with the shortest epoch, and against those that chance may have slowed."""
     first, best = own[0], min(own, key=lambda case: mean_of(case.value(EPOCH)) or 0.0)
     slow, fast = first.value(EPOCH), best.value(EPOCH)
     text = (
         f"On {first.figures.device}{way}, an epoch of {first.figures.model} takes {EPOCH.text(slow)} s with batches "
         f"of {first.figures.batch_size}"
     )
-    if best is first:
-        return f"{text}: no larger batch is faster."
-    return (
-        f"{text}, and {EPOCH.text(fast)} s with batches of {best.figures.batch_size}: "
-        f"{written(ratio(slow, fast), '.2f')}× as fast, and the fastest of all."
-    )
+    rivals = [case for case in own if case is not best and is_chance(case, best, EPOCH)]
+    if best is first or first in rivals:
+        return f"{text}: no larger batch is faster{' by more than the uncertainty' if rivals else ''}."
+    times = written(ratio(estimate(first, EPOCH), estimate(best, EPOCH)), ".2f")
+    text = f"{text}, and {EPOCH.text(fast)} s with batches of {best.figures.batch_size}: {times}× as fast"
+    if rivals:
+        sizes = joined([f"{case.figures.batch_size}" for case in rivals])
+        verb = "is" if len(rivals) == 1 else "are"
+        return f"{text}. It is undecided which batch size is the fastest: {sizes} {verb} within the uncertainty."
+    return f"{text}, and the fastest of all."

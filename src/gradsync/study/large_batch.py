@@ -16,9 +16,11 @@ from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, Fact, case_table
 from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each, within
 from gradsync.figures.cases import Case, cases, way_of
 from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_ACCURACY, TRAIN_LOSS, UPDATES
-from gradsync.figures.value import mean_of
+from gradsync.figures.noise import estimate
+from gradsync.figures.value import deviation_of, difference, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -137,12 +139,20 @@ def what_it_costs(own: Sequence[Case], begin: str) -> Iterator[str]:
     first, last = plain[0], plain[-1]
     yield (
         f"{begin} the same learning rate, batches of {last.figures.batch_size} reach {reached(last)} where batches "
-        f"of {first.figures.batch_size} reach {reached(first)}."
+        f"of {first.figures.batch_size} reach {reached(first)}{within(last, first, ACCURACY)}."
     )
     for case in own:
         if remedy_of(case) != "none" and case.figures.batch_size == last.figures.batch_size:
-            gain = (mean_of(case.value(ACCURACY)) or 0.0) - (mean_of(last.value(ACCURACY)) or 0.0)
-            yield f"{begin} {NAMES[remedy_of(case)]} they reach {reached(case)}: {gain * 100:+.1f} points."
+            gain, apart = points(case, last), within(case, last, ACCURACY)
+            yield f"{begin} {NAMES[remedy_of(case)]} they reach {reached(case)}: {gain}{apart}."
+    yield from one_run_each(own)
+
+
+def points(case: Case, other: Case) -> str:
+    """How much more accurate it is."""
+    more = difference(estimate(case, ACCURACY), estimate(other, ACCURACY))
+    deviation = deviation_of(more)
+    return f"{100 * (mean_of(more) or 0.0):+.1f}{f' ± {100 * deviation:.1f}' if deviation else ''} points"
 
 
 def reached(case: Case) -> str:

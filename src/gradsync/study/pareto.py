@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,13 +10,16 @@ from gradsync.config import RunConfig
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, cell, heights
 from gradsync.exhibit.form import Chart, Column, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_learning import ACCURACY, UPDATES
 from gradsync.figures.catalogue.of_time import TRAIN
 from gradsync.figures.catalogue.of_traffic import SENT_PER_WORKER
+from gradsync.figures.noise import is_chance
 from gradsync.figures.value import mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
+from gradsync.text import joined
 
 WAYS = ("local", "gather-scatter", "reduce-broadcast", "all-reduce", "ring", "bucketed", "ddp", "ps-sync", "ps-async")
 
@@ -50,11 +53,9 @@ class Pareto(SettingsStudy):
         weighed = {index: point for index, case in enumerate(found) if (point := point_of(case))}
         equal = held_equal([found[index] for index in weighed])
         best = frontier(weighed) if equal else set()
-        names = ", ".join(name_of(found[index]) for index in sorted(best))
-        said = [f"{equal} Pareto-optimal in accuracy, bytes and seconds: {names}."] if best else []
-        if weighed and not equal:
-            said = [UNEQUAL]
-        return [Section("Accuracy, bytes, seconds", [table(found, best), *charts(found)], said)]
+        unsure = undecided(best, {index: found[index] for index in weighed}) if equal else set()
+        said = list(sentences(found, equal, best, unsure)) if equal else [UNEQUAL] if weighed else []
+        return [Section("Accuracy, bytes, seconds", [table(found, best, unsure), *charts(found)], said)]
 
 
 UNEQUAL = (
@@ -65,17 +66,18 @@ SAME_AMOUNT = 0.01  # the last batch of an epoch may be smaller
 
 
 def held_equal(found: Sequence[Case]) -> str:
-    """What the runs have in common, as a sentence; nothing if it is neither updates nor samples."""
+    """What the runs have in common, to begin a sentence with; nothing if it is neither updates nor samples."""
     updates = [mean_of(case.value(UPDATES)) or 0.0 for case in found]
     samples = [samples_trained(case) for case in found]
     if not found:
         return ""
     if is_alike(updates):
-        also = " and samples" if is_alike(samples) else f", of {min(samples):,.0f} to {max(samples):,.0f} samples"
-        return f"At equal updates{also} ({updates[0]:,.0f} updates each)."
+        of_samples = f" of {min(samples):,.0f} to {max(samples):,.0f} samples"
+        also, each = (" and samples", "") if is_alike(samples) else ("", of_samples)
+        return f"At equal updates{also} ({updates[0]:,.0f} updates each{each})"
     if is_alike(samples):
         made = f"{min(updates):,.0f} to {max(updates):,.0f} updates"
-        return f"At equal samples ({samples[0]:,.0f} each), which were {made}."
+        return f"At equal samples ({samples[0]:,.0f} samples each, in {made})"
     return ""
 
 
@@ -101,6 +103,38 @@ def frontier(points: dict[int, Costs]) -> set[int]:
     }
 
 
+def undecided(best: set[int], found: Mapping[int, Case]) -> set[int]:
+    """The points that are on the frontier, or off it, only by differences that chance explains."""
+    return {one for one in found if (one in best) == any(is_surpassed(found[one], other) for other in found.values())}
+
+
+def is_surpassed(case: Case, other: Case) -> bool:
+    """Whether the other is better in something by more than chance, and worse in nothing by more than that."""
+    better = []
+    for figure in FIGURES:
+        gain = (mean_of(other.value(figure)) or 0.0) - (mean_of(case.value(figure)) or 0.0)
+        if not is_chance(case, other, figure):
+            better.append((gain > 0) == (figure.better == "higher"))
+    return bool(better) and all(better)
+
+
+def sentences(found: Sequence[Case], equal: str, best: set[int], unsure: set[int]) -> Iterator[str]:
+    sure, others = ([name_of(found[index]) for index in sorted(each)] for each in (best - unsure, unsure))
+    if sure:
+        yield f"{equal}, {joined(sure)} {'is' if len(sure) == 1 else 'are'} Pareto-optimal in {CRITERIA}."
+    if others:
+        begin = "It is undecided" if sure else f"{equal}, it is undecided"
+        yield (
+            f"{begin} whether {joined(others)} {'is' if len(others) == 1 else 'are'} Pareto-optimal"
+            f"{'' if sure else f' in {CRITERIA}'}: the differences that decide it are within the uncertainty."
+        )
+    if best and len(found) > 1:
+        yield from one_run_each(found)
+
+
+CRITERIA = "accuracy, bytes and seconds"
+
+
 def name_of(case: Case) -> str:
     return f"{case.figures.strategy} × {case.figures.world_size}"
 
@@ -114,9 +148,9 @@ def point_of(case: Case) -> Costs | None:
 FIGURES = (ACCURACY, SENT_PER_WORKER, TRAIN)
 
 
-def table(found: Sequence[Case], best: set[int]) -> Table:
-    optimal = {id(case) for index, case in enumerate(found) if index in best}
-    last = (Column("Pareto-optimal"), lambda case: "yes" if id(case) in optimal else "")
+def table(found: Sequence[Case], best: set[int], unsure: set[int]) -> Table:
+    optimal = {id(found[index]): "yes" for index in best} | {id(found[index]): "undecided" for index in unsure}
+    last = (Column("Pareto-optimal"), lambda case: optimal.get(id(case), ""))
     return case_table(
         "Strategies by accuracy, bytes and seconds", found, STRATEGY | WORKERS, [UPDATES, *FIGURES, last]
     )

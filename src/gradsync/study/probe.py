@@ -18,6 +18,7 @@ from typing import ClassVar
 from gradsync import launch
 from gradsync.config import Resolved
 from gradsync.config.probe import ProbeConfig
+from gradsync.exhibit import probe
 from gradsync.exhibit.form import Section
 from gradsync.figures.bandwidth import fits, points
 from gradsync.launch.outcome import Outcome, explain
@@ -68,9 +69,10 @@ class ProbeStudy(Study, ProbeConfig):
         return [measure(planned.asked, planned.ready, watch)]
 
     def sections(self, runs: Sequence[ProbeRun]) -> list[Section]:
-        from gradsync.exhibit import probe
-
         return probe.sections(runs)
+
+    def doubts(self, runs: Sequence[ProbeRun]) -> list[str]:
+        return probe.doubts(runs)
 
 
 def measure(asked: ProbeConfig, ready: Resolved, watch: launch.Watch) -> ProbeRun:

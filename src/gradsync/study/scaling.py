@@ -12,6 +12,7 @@ from gradsync.errors import InputError
 from gradsync.exhibit.cases import BATCH, STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, height
 from gradsync.exhibit.form import IDEAL, Axis, Chart, Exhibit, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each
 from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_speed_up import (
@@ -102,8 +103,10 @@ def section(mode: str, found: Sequence[Case]) -> Section:
     what = {"strong": "the same batch for all", "weak": "the same share for each worker"}[mode]
     exhibits: list[Exhibit] = [table(mode, found), *chart(mode, found, laws)]
     pairs = [(case, compared[id(case)]) for case in found if id(case) in compared]
-    told = [*unlikely(pairs, laws), *sentences(mode, pairs, laws), *explained(pairs), *missing(found)]
-    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, told)
+    doubts = list(unlikely(mode, pairs, laws))
+    repeats = one_run_each(found) if pairs else []
+    told = [*doubts, *sentences(mode, pairs, laws), *repeats, *explained(pairs), *missing(found)]
+    return Section(f"{mode.capitalize()} scaling: {what}", exhibits, told, doubts=doubts)
 
 
 def strategies(found: Sequence[Case]) -> list[str]:
@@ -166,9 +169,9 @@ def per_node(case: Case) -> str:
     return counted(-(-case.figures.world_size // max(1, case.figures.nodes)), "worker")
 
 
-def unlikely(pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Iterator[str]:
+def unlikely(mode: str, pairs: Sequence[tuple[Case, SpeedUp]], laws: dict[str, Law]) -> Iterator[str]:
     """What should not be taken at face value, before any other finding."""
-    yield from beyond_ideal([(name_of(case), item) for case, item in pairs])
+    yield from beyond_ideal([(f"{name_of(case)}, {mode} scaling", item) for case, item in pairs])
     for name, law in laws.items():
         if law.is_poor:
             yield f"{law.name}'s law does not describe {name}: the fit is off by up to {percent(law.largest_error)}."

@@ -16,12 +16,14 @@ from gradsync.errors import InputError, unknown
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table
 from gradsync.exhibit.columns import axis, heights
 from gradsync.exhibit.form import Axis, Chart, Column, Mark, Section, Table, is_wide
+from gradsync.exhibit.remarks import one_run_each
 from gradsync.figures.cases import Case, cases, way_of
-from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS, accuracy_deviation
+from gradsync.figures.catalogue.of_learning import ACCURACY, TEST_LOSS, TRAIN_LOSS
 from gradsync.figures.catalogue.of_time import SAMPLES, STEP, TRAIN
-from gradsync.figures.figure import At, Figure
+from gradsync.figures.figure import Figure
 from gradsync.figures.metrics import metric_figure, metrics_of
-from gradsync.figures.value import CERTAIN, Value, deviation_of, mean_of
+from gradsync.figures.noise import is_chance
+from gradsync.figures.value import Value, mean_of
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
 
@@ -185,6 +187,7 @@ def sentences(found: Sequence[Case], names: Sequence[str]) -> Iterator[str]:
         tested = [case for case in found if case.value(metric) is not None]
         if len(tested) > 1 and metric.better:
             yield best_of(tested, names, metric)
+            yield from one_run_each(tested)
     for case in found:
         if not case.completed:
             yield f"{chosen(case, names)}: {case.remark}."
@@ -200,15 +203,9 @@ def best_of(tested: Sequence[Case], names: Sequence[str], metric: Figure) -> str
     if len(set(map(reached, tested))) == 1:
         return f"All {len(tested)} reach the same {metric.title}, {metric.text(reached(best))}."
     text = f"The best {metric.title} is {metric.text(reached(best))}, with {chosen(best, names)}"
-    if abs(reached(best) - reached(second)) <= CERTAIN * math.hypot(doubt(best, metric), doubt(second, metric)):
+    if is_chance(best, second, metric):
         return f"{text}; {metric.text(reached(second))} with {chosen(second, names)} is within its uncertainty."
     return f"{text}."
-
-
-def doubt(case: Case, metric: Figure) -> float:
-    """Standard deviation over repeats; for the accuracy of a single run, that of drawing other test samples."""
-    drawn = accuracy_deviation(At(case.run)) if metric is ACCURACY else None
-    return deviation_of(case.value(metric)) or drawn or 0.0
 
 
 def chosen(case: Case, names: Sequence[str]) -> str:

@@ -12,11 +12,13 @@ from gradsync.errors import InputError
 from gradsync.exhibit.cases import STRATEGY, WORKERS, case_table, share_of
 from gradsync.exhibit.columns import axis, cell_so_far, column, heights
 from gradsync.exhibit.form import Axis, Chart, Column, Exhibit, Mark, Section, Table
+from gradsync.exhibit.remarks import one_run_each, within
 from gradsync.figures.cases import Case, cases
 from gradsync.figures.catalogue.of_host import CPU, DEVICE_MEMORY
 from gradsync.figures.catalogue.of_learning import ACCURACY, STALENESS, UPDATES
 from gradsync.figures.catalogue.of_time import FINISH, TRAIN
 from gradsync.figures.catalogue.of_traffic import RECEIVED, SENT
+from gradsync.figures.noise import estimate
 from gradsync.figures.value import ratio, written
 from gradsync.record import Run
 from gradsync.study.making.several import SettingsStudy
@@ -141,22 +143,27 @@ def sentences(found: Sequence[Case]) -> Iterator[str]:
     """Each asynchronous case against the synchronous ones of as many workers and the same batch."""
     several = len({case.figures.strategy for case in found}) > 2
     done = [case for case in found if case.completed and case.figures.world_size > 1]
+    compared: list[Case] = []
     for other in filter(is_asynchronous, done):
         for sync in done:
             workers, share = other.figures.world_size, share_of(other)
             if is_asynchronous(sync) or (sync.figures.world_size, share_of(sync)) != (workers, share):
                 continue
-            times = ratio(other.value(TRAIN), sync.value(TRAIN))
+            times = ratio(estimate(other, TRAIN), estimate(sync, TRAIN))
             ours, theirs = sync.value(ACCURACY), other.value(ACCURACY)
             one, two = (f" with {case.figures.strategy}" if several else "" for case in (other, sync))
             told = []
             if times is not None:
-                told.append(f"takes {written(times, '.2f')} of the time of synchronous training{two}")
+                apart = within(other, sync, TRAIN)
+                told.append(f"takes {written(times, '.2f')} of the time of synchronous training{two}{apart}")
             if ours is not None and theirs is not None:
-                told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}")
+                apart = within(other, sync, ACCURACY)
+                told.append(f"reaches {ACCURACY.text(theirs)} against {ACCURACY.text(ours)}{apart}")
             if told:
-                text = f"asynchronous training{one} {' and '.join(told)}"
-                yield f"{counted(workers, 'worker')}, batches of {share}: {text}."
+                compared += [sync, other]
+                joined = (", and " if "," in told[0] else " and ").join(told)
+                yield f"{counted(workers, 'worker')}, batches of {share}: asynchronous training{one} {joined}."
+    yield from one_run_each(compared)
 
 
 def is_asynchronous(case: Case) -> bool:

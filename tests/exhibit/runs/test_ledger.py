@@ -11,7 +11,7 @@ import pytest
 from exhibited import column, exhibits_of, steps_of, subjects, tables_of, text, with_figures, written_row
 from gradsync.config import RunConfig
 from gradsync.exhibit.form import Chart, Table
-from gradsync.exhibit.runs.ledger import parts_chart, time_section
+from gradsync.exhibit.runs.ledger import MOST_TIMED, parts_chart, time_section
 from gradsync.ledger.parts import HIDDEN, PARTS
 from gradsync.record import Run, read_run, write_json
 from made_up import made_up
@@ -84,6 +84,17 @@ def test_computing_against_communicating_is_of_runs_that_communicate(two_ways: l
     }
     assert [row["ms"] for row in chart.rows if row["part"] == "communication"] == [pytest.approx(150)]
     assert [row["ms"] for row in chart.rows if row["part"] == "hidden communication"] == [pytest.approx(20)]
+
+
+def test_of_many_runs_it_is_said_how_many_are_drawn(tmp_path: Path):
+    runs = [measured(tmp_path, "ddp", forward=0.1)] * (MOST_TIMED + 1)
+    (section,) = time_section(subjects(runs))
+    chart, table, *_ = section.exhibits
+    assert isinstance(chart, Chart) and len({row["run"] for row in chart.rows}) == MOST_TIMED
+    assert isinstance(table, Table) and len(table.rows) == MOST_TIMED + 1
+    assert list(section.sentences) == [f"The first {MOST_TIMED} of {MOST_TIMED + 1} runs are drawn."]
+    (few,) = time_section(subjects(runs[1:]))
+    assert not few.sentences
 
 
 def test_a_summary_that_has_hidden_comm_inside_the_ledger_is_shown_alike(tmp_path: Path, two_ways: list[Run]):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from exhibited import HOST, with_figures
 from gradsync.draw.cells import cells
 from gradsync.exhibit.form import Chart, Section, Table
 from gradsync.figures.value import Spread
@@ -79,6 +80,27 @@ def test_published_values_and_ours_have_the_format_of_their_figure_in_the_unit_o
     assert shown["time of an epoch (min)"] == ["5.39", "0.11"]
     assert shown["test loss"] == ["2.191", "0.100"]
     assert shown["test accuracy (%)"] == ["15.68", "50.00"]
+
+
+def test_a_speed_up_has_its_uncertainty_and_its_ideal_also_of_one_run_each(tmp_path: Path):
+    what = Reproduction(report="hpml-lab4", scale="smoke", only=("Question 2",), emulated=False, steps=4)
+    runs = []
+    for run in runs_of(what, tmp_path):
+        workers = run.resolved.workers
+        shared = {"host": HOST, "threads": 2 if workers == 1 else 1}
+        runs.append(with_figures(run, seconds_per_step_spread=0.01, **shared))
+    (section,) = [each for each in what.sections(runs) if each.title.startswith("Question 2")]
+    table = section.exhibits[0]
+    assert isinstance(table, Table)
+    ours = [row[[column.name for column in table.columns].index("ours")] for row in table.rows]
+    assert ours[0] == 1.0, "against itself"
+    error = 2 * (0.01**2 / 3 * (1 / 0.1101**2 + 1 / 0.1001**2)) ** 0.5  # of three steps, of 2 workers and of one
+    assert isinstance(ours[3], Spread) and ours[3].deviation == pytest.approx(ours[3].mean / 2 * error, rel=0.05)
+    assert table.notes[0].startswith("±: of one run each, the standard error of the mean of its steps")
+    assert any("so the ideal speed-up is 1×, not 2× or 4×." in sentence for sentence in section.sentences)
+    first = what.summary(runs)[0]
+    assert "an efficiency of" in first and "is above 100%" in first, "before what the report claims"
+    assert any("4 compute threads share 2 cores" in sentence for sentence in what.summary(runs))
 
 
 def test_curves_of_several_ranks_are_lines_of_their_own(tmp_path: Path):

@@ -14,6 +14,7 @@ from gradsync.figures.figure import Figure
 from gradsync.figures.metrics import IN_TRAINING, metric_figure, metrics_of
 from gradsync.ledger.summary.learned import tests_of_run
 from gradsync.record import rank_records
+from gradsync.text import joined
 
 Curve = list[tuple[int, float]]
 
@@ -85,7 +86,4 @@ def drawn(title: str, curves: dict[str, Curve], x: Axis, y: Axis, notes: Sequenc
 def equal_curves(curves: dict[str, Curve]) -> Iterator[str]:
     for names in coinciding({name: curve for name, curve in curves.items() if curve}):
         if len(names) > 1:
-            yield (
-                f"{', '.join(names[:-1])} and {names[-1]} have the same training loss, to {DIGITS} digits, "
-                "at every point of the chart."
-            )
+            yield (f"{joined(names)} have the same training loss, to {DIGITS} digits, at every point of the chart.")

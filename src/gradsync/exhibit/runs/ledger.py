@@ -29,8 +29,10 @@ def time_section(subjects: Sequence[Subject]) -> list[Section]:
         return []
     if len(subjects) == 1 and len(measured[0].figures.ranks) > 1:
         return [Section("Where the time of a step went", of_ranks(measured[0]))]
-    exhibits: list[Exhibit] = [parts_chart(measured[:MOST_TIMED]), parts_table(measured)]
-    return [Section("Where the time of a step went", exhibits + list(balance(measured[:MOST_TIMED])))]
+    drawn = measured[:MOST_TIMED]
+    exhibits: list[Exhibit] = [parts_chart(drawn), parts_table(measured), *balance(drawn)]
+    told = [f"The first {MOST_TIMED} of {len(measured)} runs are drawn."] if len(measured) > MOST_TIMED else []
+    return [Section("Where the time of a step went", exhibits, told)]
 
 
 def parts_chart(measured: Sequence[Subject]) -> Chart:

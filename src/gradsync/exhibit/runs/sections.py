@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradsync.exhibit import certificate
-from gradsync.exhibit.findings import findings
+from gradsync.exhibit.findings import findings, limits
 from gradsync.exhibit.form import Section
 from gradsync.exhibit.remarks import not_completed
 from gradsync.exhibit.runs.curves import curve_sections
@@ -34,7 +34,7 @@ def sections(
         return []
     subjects = named(cases(runs) if repeats else one_by_one(runs))
     return [
-        Section("Runs", [runs_table(subjects, columns)], findings(subjects)),
+        Section("Runs", [runs_table(subjects, columns)], findings(subjects), doubts=limits(subjects)),
         *time_section(subjects),
         *worker_sections(subjects),
         *certified(runs),

@@ -129,6 +129,7 @@ ACCURACY = Figure(
     tested(task.ACCURACY),
     "share of the test set that is classified correctly",
     form=".2%",
+    error=accuracy_deviation,
     compared="absolute",
     learnt=True,
     obvious=True,

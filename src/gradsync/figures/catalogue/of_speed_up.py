@@ -16,8 +16,9 @@ from gradsync.config.training import Compute, Recipe, TaskSettings
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import of_time
 from gradsync.figures.figure import At, Figure, Formula
+from gradsync.figures.noise import estimate, is_repeated, relative_chance
 from gradsync.figures.place import cores_used, place_of
-from gradsync.figures.value import CERTAIN, Spread, Value, deviation_of, mean_of, ratio, scaled, standard_error
+from gradsync.figures.value import Spread, Value, mean_of, ratio, scaled
 
 # Settings of the training that leave a step as long as it is, or that are compared in another way.
 OTHER_SETTINGS = {
@@ -33,13 +34,17 @@ ALIKE = 0.02  # an ideal this close to the number of workers counts as that numb
 
 @dataclass(frozen=True)
 class SpeedUp:
+    case: Case
     base: Case
     ratio: float | Spread
     """With its uncertainty: from repeats where there are some, else from the spread of the steps alone."""
 
     ideal: float
-    repeated: bool
-    """Whether both were repeated: only then does the uncertainty cover other runs."""
+
+    @property
+    def repeated(self) -> bool:
+        """Whether both were: only then does the uncertainty cover other runs."""
+        return is_repeated([self.case, self.base])
 
     @property
     def efficiency(self) -> Value:
@@ -47,9 +52,12 @@ class SpeedUp:
 
     @property
     def beyond_ideal(self) -> bool:
-        """Above 100 % by more than its uncertainty: the runs differ in more than the number of workers."""
-        mean, deviation = mean_of(self.efficiency) or 0.0, deviation_of(self.efficiency) or 0.0
-        return mean - CERTAIN * deviation > 1 + ALIKE
+        """Above 100% by more than its uncertainty: the runs differ in more than the number of workers.
+
+        Of one run each that is not decided, as their variation from run to run is not known.
+        """
+        mean = mean_of(self.efficiency) or 0.0
+        return mean * (1 - relative_chance([self.case, self.base], of_time.SAMPLES)) > 1 + ALIKE
 
 
 def speed_up(case: Case, found: Sequence[Case]) -> SpeedUp | None:
@@ -60,16 +68,9 @@ def speed_up(case: Case, found: Sequence[Case]) -> SpeedUp | None:
 
 def compared(case: Case, base: Case) -> SpeedUp | None:
     """None where one of them has no throughput."""
-    quotient = ratio(rate(case), rate(base))
-    return SpeedUp(base, quotient, ideal(case, base), min(len(case.runs), len(base.runs)) > 1) if quotient else None
-
-
-def rate(case: Case) -> Value:
-    """Samples per second: with the deviation over repeats, else with the standard error of the mean of its steps."""
-    value = case.so_far(of_time.SAMPLES)
-    if len(case.runs) == 1 and isinstance(value, Spread):
-        return Spread(value.mean, standard_error(value, case.figures.timed_steps) or 0.0)
-    return value
+    rates = [estimate(each, of_time.SAMPLES) for each in (case, base)]
+    quotient = 1.0 if case is base and rates[0] else ratio(*rates)
+    return SpeedUp(case, base, quotient, ideal(case, base)) if quotient else None
 
 
 def has_speed_ups(found: Sequence[Case]) -> bool:

@@ -191,6 +191,7 @@ TRAIN = Figure(
     train_seconds,
     "from the first step of any worker to the last step of any, including testing in between, without start-up",
     "s",
+    sums_steps=True,
     of_run=True,
     in_full="time of training",
 )
@@ -211,6 +212,7 @@ FINISH = Figure(
     "last step of the worker, counted from the first step of any worker",
     "s",
     ".2f",
+    sums_steps=True,
     of_run=True,
 )
 MEANINGS = {

@@ -11,7 +11,10 @@ from gradsync import launch
 from gradsync.config import Facts, RunConfig
 from gradsync.config.probe import ProbeConfig
 from gradsync.config.resolved import Resolved
-from gradsync.exhibit.form import Section
+from gradsync.exhibit.form import Section, doubts_first
+from gradsync.exhibit.remarks import doubts
+from gradsync.exhibit.runs.subjects import named
+from gradsync.figures.cases import cases
 from gradsync.record import Recorded
 
 Asked = RunConfig | ProbeConfig
@@ -61,10 +64,17 @@ class Study(ABC):
     def sections(self, runs: Sequence[Any]) -> list[Section]:
         """What the runs made so far show. Their records are enough: torch is not needed."""
 
+    def doubts(self, runs: Sequence[Any]) -> list[str]:
+        """What limits all that these runs show."""
+        return doubts(named(cases(runs)))
+
+    def told(self, runs: Sequence[Any]) -> list[Section]:
+        """Its sections, with what limits the results before any other sentence."""
+        return doubts_first(self.sections(runs), self.doubts(runs))
+
     def summary(self, runs: Sequence[Any]) -> list[str]:
-        """The findings in plain sentences, most important first."""
-        found = (sentence for section in self.sections(runs) for sentence in section.sentences)
-        return list(dict.fromkeys(found))
+        """The findings in plain sentences: what limits them, then the most important first."""
+        return [sentence for section in self.told(runs) for sentence in section.sentences]
 
     def check_facts(self, facts: Mapping[str, Facts]) -> None:  # noqa: B027 - most studies are about any strategy
         """Refuse strategies that the study is not about, by what their classes declare."""

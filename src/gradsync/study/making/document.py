@@ -11,7 +11,7 @@ from typing import Any
 from gradsync.config.objects import references_in
 from gradsync.config.values import counted
 from gradsync.exhibit import probe
-from gradsync.exhibit.form import Column, Document, Section, Table
+from gradsync.exhibit.form import Column, Document, Section, Table, doubts_first
 from gradsync.exhibit.remarks import not_completed
 from gradsync.exhibit.runs import sections as of_runs
 from gradsync.figures.cases import Case, cases
@@ -33,17 +33,22 @@ def document(found: Found, command: str = "", columns: Sequence[str] = (), pictu
     ``pictures``: also the charts drawn from the rows of the ranks, which a terminal does not show.
     """
     own = of_runs.sections(found.loose_runs, columns, repeats=False, pictures=pictures)
+    loose = doubts_first(
+        [*own, *scaled(found.loose_runs), *probe.sections(found.loose_probes)], probe.doubts(found.loose_probes)
+    )
     return Document(
         title=title(found),
-        summary=[
-            *(sentence for each in found.studies for sentence in each.study.summary(each.runs)),
-            *(own[0].sentences if own else ()),
-        ],
+        summary=list(
+            dict.fromkeys(
+                [
+                    *(sentence for each in found.studies for sentence in each.study.summary(each.runs)),
+                    *(loose[0].sentences if own else ()),
+                ]
+            )
+        ),
         sections=[
             *(section for each in found.studies for section in about_study(each, found, pictures)),
-            *own,
-            *scaled(found.loose_runs),
-            *probe.sections(found.loose_probes),
+            *loose,
             *not_completed(found.loose_probes, "Benchmarks that were not completed"),
         ],
         command=command or commands(found),
@@ -67,13 +72,16 @@ def about_study(each: StudyFound, found: Found, pictures: bool) -> list[Section]
 
 def study_sections(study: Study, runs: Sequence[Any], pictures: bool = True) -> list[Section]:
     """What a study shows, and as details everything about its runs; a comparison has these already."""
-    own = study.sections(runs)
+    own = study.told(runs)
     if study.shows_runs:
         return own
     about = of_runs.sections(trained(runs), pictures=pictures)
-    said = {section.title for section in own}
+    titles = {section.title for section in own}
+    said = {sentence for section in own for sentence in section.sentences}
     details = [
-        replace(section, detail=True) for section in about if not section.failures and section.title not in said
+        replace(section, detail=True, sentences=[each for each in section.sentences if each not in said])
+        for section in about
+        if not section.failures and section.title not in titles
     ]
     return [*own, *details, *not_completed(runs)]
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Table, is_wide
+from gradsync.exhibit.form import OURS, PUBLISHED, Axis, Chart, Column, Exhibit, Section, Table, is_wide
 from gradsync.exhibit.runs.network import network
+from gradsync.exhibit.speed_ups import beyond_ideal, explained
 from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import find_figure
+from gradsync.figures.catalogue.of_speed_up import Relative, SpeedUp, compared
 from gradsync.figures.catalogue.of_time import is_projected
 from gradsync.figures.figure import UNITS
-from gradsync.figures.value import Value, mean_of, ratio, scaled
+from gradsync.figures.value import Spread, Value, mean_of, ratio, scaled
 from gradsync.study.reproduce.ours import not_learnt, value_of
 from gradsync.study.reproduce.published import PublishedExhibit, PublishedRow
 
@@ -32,6 +34,24 @@ class Comparison:
     item: PublishedExhibit
     ours: dict[str, Case]
     notes: Sequence[str]
+
+    def section(self) -> Section:
+        """With what must be said beside speed-ups."""
+        doubts = list(beyond_ideal([(f"{self.item.name}, {row.name}", item) for row, item in self.speed_ups]))
+        ideals = explained([(item.case, item) for _, item in self.speed_ups])
+        return Section(f"{self.item.name}: {self.item.title}", self.exhibits(), [*doubts, *ideals], doubts=doubts)
+
+    @property
+    def speed_ups(self) -> list[tuple[PublishedRow, SpeedUp]]:
+        """Of the rows that have one."""
+        if not any(isinstance(find_figure(name), Relative) for name in self.item.figures):
+            return []
+        pairs = [(row, self.ours.get(row.place.run), self.ours.get(row.against)) for row in self.item.rows]
+        return [
+            (row, item)
+            for row, case, base in pairs
+            if case and base and case.completed and base.completed and (item := compared(case, base))
+        ]
 
     def exhibits(self) -> list[Exhibit]:
         """A table and a chart for each figure, or one table for all figures if there is little to show."""
@@ -94,12 +114,22 @@ class Comparison:
             or (len(figures) > 1 if column.name == "figure" else any(row[index] is not None for row in rows))
         ]
         notes = [
+            *self.deviations(rows),
             *self.projected(figures),
             *(self.notes if figures[0] == next(iter(self.item.figures)) else self.notes[-1:]),
         ]
         return Table(
             title, [columns[index] for index in shown], [[row[index] for index in shown] for row in rows], notes
         )
+
+    def deviations(self, rows: Sequence[Sequence[Value]]) -> list[str]:
+        """What ± means, if our figures have it."""
+        if not any(isinstance(value, Spread) for row in rows for value in row):
+            return []
+        repeats = max(len(case.runs) for case in self.ours.values())
+        if repeats > 1:
+            return [f"±: standard deviation over {repeats} runs with different seeds."]
+        return ["±: of one run each, the standard error of the mean of its steps; another run may differ by more."]
 
     def projected(self, figures: Sequence[str]) -> list[str]:
         """A note if our epochs were not whole ones."""

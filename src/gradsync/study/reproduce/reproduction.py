@@ -14,19 +14,14 @@ from gradsync.figures.cases import Case
 from gradsync.figures.catalogue import find_figure
 from gradsync.figures.catalogue.of_learning import ACCURACY
 from gradsync.figures.figure import UNITS
-from gradsync.figures.value import CERTAIN, Value, mean_of
+from gradsync.figures.noise import chance, relative_chance
+from gradsync.figures.value import Value, mean_of
 from gradsync.record import Run
 from gradsync.study.making.base import Study
 from gradsync.study.making.carry_out import key
 from gradsync.study.reproduce import published
 from gradsync.study.reproduce.beside import Comparison
-from gradsync.study.reproduce.ours import (
-    accuracy_error,
-    not_learnt,
-    relative_error,
-    timed_steps,
-    value_of,
-)
+from gradsync.study.reproduce.ours import not_learnt, timed_steps, value_of
 from gradsync.study.reproduce.published import Claim, PublishedExhibit, RunRank
 from gradsync.study.reproduce.reports import REPORTS, Available, Scale
 from gradsync.study.reproduce.verdict import VERDICTS, Finding, is_share, judge
@@ -107,18 +102,14 @@ class Reproduction(Study):
         claimed = (
             [Section("What the report claims", [claims_table(findings, extent)], told(findings))] if findings else []
         )
-        compared = [
-            Section(
-                f"{item.name}: {item.title}", Comparison(item, ours, [*filter(None, [item.note]), extent]).exhibits()
-            )
-            for item in self.exhibits
-        ]
+        compared = [Comparison(item, ours, [*filter(None, [item.note]), extent]).section() for item in self.exhibits]
         return [*claimed, *compared, *REPORTS[self.report].more(ours)]
 
     def summary(self, runs: Sequence[Run]) -> list[str]:
         ours = self.by_name(runs)
         findings = self.findings(ours)
         return [
+            *self.told(runs)[0].doubts,
             *told(findings),
             *(str(item) for item in findings if item.verdict == "not reproduced"),
             self.extent(ours),
@@ -205,10 +196,10 @@ def runs_in(ours: dict[str, Case]) -> list[Run]:
 def noise(claim: Claim, compared: Sequence[Case]) -> float:
     """How much figures may differ by chance. Ranks of one run are tested on the same samples."""
     if claim.figure == ACCURACY.name:
-        points = CERTAIN * sum(accuracy_error(case) ** 2 for case in compared) ** 0.5 if len(compared) > 1 else 0.0
+        points = chance(compared, ACCURACY) if len(compared) > 1 else 0.0
         return points if is_share(claim) else points / max(SMALLEST_ACCURACY, lowest_accuracy(compared))
-    spread = CERTAIN * sum(relative_error(claim.figure, case) ** 2 for case in compared) ** 0.5
-    return max(find_figure(claim.figure).noise, spread)
+    figure = find_figure(claim.figure)
+    return max(figure.noise, relative_chance(compared, figure))
 
 
 def lowest_accuracy(compared: Sequence[Case]) -> float:
