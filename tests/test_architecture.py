@@ -39,7 +39,8 @@ ALLOWED = {
     "library": BASE
     | {"cluster", "comm", "config", "data", "draw", "exhibit", "figures", "launch", "ledger", "live", "meter"}
     | {"models", "rank", "record", "strategies", "study", "train"},
-    "testing": BASE | {"config", "draw", "exhibit", "library", "live", "record", "strategies", "study"},
+    "testing": BASE
+    | {"comm", "config", "draw", "exhibit", "library", "live", "rank", "record", "strategies", "study"},
 }
 STANDARD_LIBRARY_ONLY: dict[str, set[str]] = {
     "config": {"cloudpickle", "tomli", "torch"},

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from exhibited import column, exhibits_of, steps_of, text, with_figures
-from gradsync.exhibit.certificate import section
+from gradsync.exhibit.certificate import conformance, section
 from gradsync.exhibit.form import Table
 from gradsync.exhibit.runs.sections import sections
 from gradsync.record import Run
-from gradsync.record.certificate import Certificate, Verdict, write_certificate
+from gradsync.record.certificate import Certificate, Check, Verdict, write_certificate
 
 
 def certified(
@@ -71,6 +71,39 @@ def test_transports_and_seeds_are_named_where_they_differ(tmp_path: Path):
     assert column(table_of(runs[0]), "transport") == [None]
     repeated = [certified(tmp_path, "ddp", "exact", seed=seed) for seed in (0, 1)]
     assert column(table_of(*repeated), "strategy") == ["ddp, seed 0", "ddp, seed 1"]
+
+
+def test_loops_that_hold_share_a_row_and_a_detail_has_them_all(tmp_path: Path):
+    def tried(strategy: str, **holds: bool | None) -> Run:
+        run = certified(tmp_path, strategy, "exact")
+        checks = [Check(name="same start", holds=True, found="it is")]
+        checks += [Check(name=name, holds=each, found="1e-15", in_loop=True) for name, each in holds.items()]
+        whole = Certificate(
+            reference="local", distance=0.0, same_bits=True, verdict="exact", differs="", checks=checks
+        )
+        write_certificate(run.folder, whole)
+        return run
+
+    runs = [tried("ddp", plain=True, clipped=True), tried("mine", plain=True, clipped=False, compiled=None)]
+    runs.append(tried("lossy", plain=None, clipped=None))
+    shown, loops = conformance(runs)
+    assert [row[:3] for row in shown.exhibits[0].rows] == [
+        *(["ddp", "same start", "yes"], ["ddp", "training loops", "yes"]),
+        *(["mine", "same start", "yes"], ["mine", "clipped", "no"], ["mine", "training loops", "yes"]),
+        *(["lossy", "same start", "yes"], ["lossy", "training loops", "–"]),
+    ]
+    assert [row[3] for row in shown.exhibits[0].rows if row[1] == "training loops"] == [
+        "2 ways of writing them, as in one process",
+        "1 way of writing them, as in one process; 1 not judged",
+        "2 ways of writing them, not judged",
+    ]
+    assert shown.sentences == ["mine does not do what a strategy must: clipped."]
+    assert loops.detail and not shown.detail
+    assert [row[:3] for row in loops.exhibits[0].rows if row[0] == "mine"] == [
+        ["mine", "plain", "yes"],
+        ["mine", "clipped", "no"],
+        ["mine", "compiled", "–"],
+    ]
 
 
 def test_runs_that_were_verified_show_it_wherever_they_are_shown(tmp_path: Path):

@@ -16,7 +16,9 @@ from gradsync import launch, models
 from gradsync.config import Resolved, RunConfig
 from gradsync.library.runs.check import resolved
 from gradsync.record import Run
-from gradsync.strategies import STRATEGIES
+from gradsync.strategies import STRATEGIES, facts_of
+from gradsync.study.verify import ModelFacts, compare
+from gradsync.testing.ways import WAYS
 
 COLLECTIVE = [
     name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
@@ -116,6 +118,12 @@ CASES = [("logistic", way, workers) for workers in (2, 3) for way in SYNCHRONOUS
 CASES += [("logistic", way, 4) for way in (*COLLECTIVE, "ps-sync with 2 servers")]
 CASES += [("vgg11", way, 3) for way in (*COLLECTIVE, *SOME)]
 FEWER = {"logistic": {}, "vgg11": {"steps": FEW_STEPS}}
+TRIED = {("logistic", way, workers) for workers in (2, 3) for way in SYNCHRONOUS if way not in SERVED}
+
+
+def more_of(*case: object) -> dict[str, object]:
+    return FEWER[case[0]] | ({"conformance": True} if case in TRIED else {})
+
 
 REPEATED = [*COLLECTIVE, "data-parallel", "ps-sync", "bucketed over mpi"]
 SEEDS = [{"seed": 1}, {"seed": 1, "log_every": 21}, {"seed": 2}]  # another log_every is another run
@@ -147,7 +155,7 @@ def wishes() -> list[Wish]:
     alone = [("logistic", {}), ("vgg11", FEWER["vgg11"]), ("BatchNorm", WITH_NORM), ("logistic", DOUBLED)]
     return [
         *((case, "local", 1, more) for case, more in alone),
-        *((case, way, workers, FEWER[case]) for case, way, workers in CASES),
+        *((*case, more_of(*case)) for case in CASES),
         *(("logistic", way, 2, seed) for way in REPEATED for seed in SEEDS),
         *(("logistic", way, 1, {}) for way in ALONE),
         *(("BatchNorm", name, 2, {"buffers": buffers, **TESTED, **WITH_NORM}) for name, buffers, _ in STATISTICS),
@@ -165,11 +173,22 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.mark.parametrize(("case", "way", "workers"), CASES)
 def test_n_workers_compute_what_one_computes(run, one_process, case: str, way: str, workers: int):
-    done = run(case, way, workers, **FEWER[case])
+    done = run(case, way, workers, **more_of(case, way, workers))
     oracle = one_process(case, **FEWER[case])
     assert distance(oracle, initial(case)) > 1e-3, "nothing was learnt, so nothing was tested"
     assert distance(saved(done.folder), oracle) < TOLERANCE
     assert len({rank.parameters_sha256 for rank in done.summary.ranks}) == 1
+
+
+@pytest.mark.parametrize(("case", "way", "workers"), sorted(TRIED))
+def test_they_do_what_a_strategy_must_in_every_training_loop_too(run, case: str, way: str, workers: int):
+    done, reference = run(case, way, workers, **more_of(case, way, workers)), run(case, "local", 1)
+    facts = facts_of(done.asked.strategy)
+    certificate = compare(done, reference, ModelFacts(frozenset(saved(reference.folder))), facts)
+    assert [check for check in certificate.checks if check.holds is False] == []
+    assert [(check.name, check.holds) for check in certificate.checks if check.in_loop] == [
+        (name, True) for name in WAYS
+    ]
 
 
 @pytest.mark.parametrize("way", REPEATED)

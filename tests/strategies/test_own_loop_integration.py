@@ -6,13 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gradsync.strategies import STRATEGIES
-from own_loop import RIGHT, WORKERS
+from gradsync.testing.ways import PLAIN, WAYS
+from own_loop import WORKERS, numbers
 
 AGREEING = [
     name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
@@ -40,14 +42,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
 @pytest.fixture(scope="module")
 def alone() -> Found:
     """What one process computes."""
-    return {name: way("local") for name, way in RIGHT.items()}
+    return {name: numbers(way) for name, way in WAYS.items()}
 
 
 def close(numbers: list[float]) -> object:
     return pytest.approx(numbers, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("way", RIGHT)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("strategy", AGREEING)
 def test_two_processes_compute_what_one_does(found: Found, alone: Found, strategy: str, way: str):
     assert found[f"{strategy} {way}"] == close(alone[way])
@@ -55,11 +57,11 @@ def test_two_processes_compute_what_one_does(found: Found, alone: Found, strateg
 
 def test_each_way_changes_what_is_computed(alone: Found):
     """Otherwise nothing would have been tested."""
-    same = {"clipped by norm", "agreed, clipped, updated", "clipped in a hook", "compiled", "accumulated"}
-    for one in RIGHT:
-        for other in RIGHT:
-            if one != other and not {one, other} <= same:
-                assert alone[one] != close(alone[other]), (one, other)
+    plain = {PLAIN, "gradient accumulation", "torch.compile"}
+    by_norm = {f"clipping {how}" for how in ("by norm", "between agree and update", "in a hook of the optimizer")}
+    for one, other in combinations(WAYS, 2):
+        if not ({one, other} <= plain or {one, other} <= by_norm):
+            assert alone[one] != close(alone[other]), (one, other)
 
 
 @pytest.mark.parametrize("strategy", AGREEING)
@@ -68,12 +70,12 @@ def test_gradients_touched_before_the_workers_agree(found: Found, alone: Found, 
     after_backward = STRATEGIES[strategy].after_backward
     clipped, read, cleared = (found[f"{strategy} {touch}"] for touch in ("clipped", "read", "cleared"))
     if after_backward == "final":
-        assert clipped == close(alone["clipped by norm"])
-        assert read == found[f"{strategy} not at all"]
+        assert clipped == close(alone["clipping by norm"])
+        assert read == found[f"{strategy} {PLAIN}"]
     elif after_backward == "own":
         assert "0.weight was changed between backward and sync.step()" in clipped
         assert "sync.step(clip_norm=1.0)" in clipped
-        assert read == found[f"{strategy} not at all"]
+        assert read == found[f"{strategy} {PLAIN}"]
     else:
         assert "in flight" in clipped and "sync.step(clip_norm=1.0)" in clipped
         assert "in flight" in read

@@ -20,7 +20,9 @@ FINE: dict[str, Any] = {
     "hooks_stacked": [],
     "hooks_left": [],
     "messages_after": 0,
+    "loops": [],
 }
+LOOPS = ("plain", "clipped", "compiled")
 
 
 def certificate(distance: float | None = 1e-15, same: bool = True, verdict: Verdict = "exact") -> Certificate:
@@ -55,6 +57,52 @@ def test_what_is_wrong_is_told_by_its_row_alone(first: dict[str, Any], name: str
     rows = found(first)
     assert [check.name for check in rows.values() if check.holds is False] == [name]
     assert words in rows[name].found
+
+
+def loops(*tried: dict[str, Any], **more: Any) -> list[tuple[bool | None, str]]:
+    """Of rank 0, the first ways in order; rank 1, and the ways after them, are fine."""
+    good = [{"name": name, "distance": 1e-15, "error": "", "left_out": ""} for name in LOOPS]
+    first = [{**each, **own} for each, own in zip(good, [*tried, {}, {}, {}], strict=False)]
+    given: dict[str, Any] = {"certificate": certificate(), "lossy": False, **more}
+    rows: list[Any] = [{**FINE, "loops": first}, {**FINE, "loops": good}]
+    found = [check for check in checks(given["certificate"], rows, ROUNDING, given["lossy"]) if check.in_loop]
+    assert [check.name for check in found] == list(LOOPS)
+    return [(check.holds, check.found) for check in found]
+
+
+FAR, RAISED, NOT_FINITE = {"distance": 0.5}, {"distance": None, "error": "raised KeyError: 'm'"}, {"distance": None}
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (FAR, "5.0e-01: rounding alone is below 1.0e-08"),
+        (RAISED, "raised KeyError: 'm'"),
+        (NOT_FINITE, "the parameters are NaN or infinite"),
+    ],
+)
+def test_a_loop_that_is_wrong_is_told_by_its_row_alone(own: dict[str, Any], words: str):
+    assert loops({}, own) == [(True, "1.0e-15"), (False, words), (True, "1.0e-15")]
+
+
+def test_what_breaks_a_plain_loop_breaks_the_others_and_is_told_once():
+    assert [holds for holds, _ in loops(FAR, FAR, FAR)] == [False, None, None]
+    assert loops(RAISED)[2] == (None, 'not judged, as "plain" does not hold')
+    wrong = certificate(1e-3, verdict="wrong")
+    assert loops(FAR, RAISED, certificate=wrong) == [(None, f'not judged, as "{DISTANCE}" does not hold')] * 3
+
+
+def test_a_loop_that_cannot_be_tried_or_is_not_meant_to_be_equal_is_not_judged():
+    left_out = {"distance": None, "left_out": "no compiler"}
+    assert loops({}, {}, left_out)[2] == (None, "no compiler")
+    by_design = certificate(0.5, verdict="approximate by design")
+    assert loops(FAR, certificate=by_design, lossy=True)[0] == (None, "5.0e-01, approximate by design")
+    assert loops(RAISED, certificate=by_design, lossy=True)[0][0] is False, "an error is not meant by any design"
+
+
+def test_a_model_that_hides_mistakes_does_not_hide_those_in_loops():
+    """BatchNorm makes the model approximate by design, not the strategy."""
+    assert loops({}, FAR, certificate=certificate(0.5, verdict="approximate by design"))[1][0] is False
 
 
 def test_what_cannot_be_said_is_neither():

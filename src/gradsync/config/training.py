@@ -168,7 +168,7 @@ class Measuring:
 
     conformance: bool = False
     """Afterwards, try what a strategy must do besides training, as verify does: same start, declared bytes, state
-    saved and restored, hooks removed."""
+    saved and restored, hooks removed, and the training loops of users."""
 
     window: str = DEFAULT_WINDOW
     """Which steps are timed: first:last, all (from step 2 on), or last:100. The first step is never timed."""

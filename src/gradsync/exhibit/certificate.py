@@ -61,26 +61,58 @@ def table(found: Sequence[Certified]) -> Table:
 
 
 def conformance(runs: Sequence[Run]) -> list[Section]:
-    """What each strategy must do, one by one, over all numbers of workers. A detail where several were verified."""
+    """What each strategy must do, one by one, over all numbers of workers. A detail where several were verified.
+
+    Of the training loops, those that hold share one row; a table of their own, which is a detail, has them all.
+    """
     found = [(run, certificate) for run in runs if (certificate := read_certificate(run.folder))]
     names = dict.fromkeys(name_of(run.resolved.strategy) for run, certificate in found if certificate.checks)
     if not names:
         return []
     rows: list[list[Value]] = []
+    loops: list[list[Value]] = []
     broken: dict[str, list[str]] = {}
     for name in names:
         own = [(run, certificate) for run, certificate in found if name_of(run.resolved.strategy) == name]
-        for check in dict.fromkeys(check.name for _, certificate in own for check in certificate.checks):
+        checks = dict.fromkeys((check.name, check.in_loop) for _, certificate in own for check in certificate.checks)
+        others: list[bool | None] = []
+        for check, in_loop in checks:
             holds, text = over_runs(own, check)
-            rows.append([name, check, "–" if holds is None else "yes" if holds else "no", text])
+            row: list[Value] = [name, check, said(holds), text]
+            if in_loop:
+                loops.append(row)
+            if in_loop and holds is not False:
+                others.append(holds)
+            else:
+                rows.append(row)
             if holds is False:
                 broken.setdefault(name, []).append(check)
+        if others:
+            rows.append([name, "training loops", *of_loops(others)])
     columns = [Column("strategy"), Column("what it must do"), Column("holds"), Column("found")]
     several = f"{len(names)} strategies do" if len(names) > 1 else f"{next(iter(names))} does"
     told = [f"{name} does not do what a strategy must: {', '.join(checks)}." for name, checks in broken.items()]
     table = Table("What a strategy must do", columns, rows)
     sentences = told or [f"{several} what a strategy must."]
-    return [Section("Conformance", [table], sentences, detail=len(names) > 1 and not broken)]
+    sections = [Section("Conformance", [table], sentences, detail=len(names) > 1 and not broken)]
+    if loops:
+        columns = [Column("strategy"), Column("training loop"), Column("holds"), Column("found")]
+        table = Table("Training loops as users write them, against one process", columns, loops)
+        sections.append(Section("Training loops", [table], detail=True))
+    return sections
+
+
+def said(holds: bool | None) -> str:
+    return "–" if holds is None else "yes" if holds else "no"
+
+
+def of_loops(holds: Sequence[bool | None]) -> tuple[str, str]:
+    """Of the loops that do hold, or cannot be judged."""
+    right = holds.count(True)
+    if not right:
+        return said(None), f"{counted(len(holds), 'way')} of writing them, not judged"
+    rest = f"; {len(holds) - right} not judged" if right < len(holds) else ""
+    return said(True), f"{counted(right, 'way')} of writing them, as in one process{rest}"
 
 
 def over_runs(found: Sequence[Certified], name: str) -> tuple[bool | None, str]:

@@ -4,6 +4,7 @@
 2. Bytes: the sockets of this process are read before and after a few steps.
 3. State: the steps go on, once as they were, and once with a new attachment that was given the state of the first.
 4. Hooks: attaching twice installs what attaching once does, and detaching leaves none, and nothing that sends.
+5. Training loops: the strategy in loops as users write them, each against one process.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from gradsync.train import checkpoint
 from gradsync.train.trainer import Plan, train
 
 STEPS = 3
+LOOPS = "gradsync.testing.trying:tried"
+"""By reference, as a user's code: like a script, it uses what lies above the rank (library/)."""
 
 Build = Callable[[], tuple[nn.Module, Optimizer]]
 
@@ -65,6 +68,9 @@ class Trial:
     loader: Loader
     plan: Plan
     counter: Counter | None
+    loops: Callable[[], list[dict[str, Any]]]
+    """Trains in every way in which loops are written."""
+
     meter: Listening = field(default_factory=Listening)
 
     def attached(self) -> Strategy:
@@ -91,7 +97,7 @@ def tried(trial: Trial) -> dict[str, Any]:
     start = fingerprint(sync.model)
     found = {"start_sha256": start, **measured(trial, sync), **resumed(trial, sync)}
     sync.detach()
-    return {**found, **hooks(trial)}
+    return {**found, **hooks(trial), "loops": trial.loops()}
 
 
 def fingerprint(model: nn.Module) -> str:

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from gradsync import data, models, strategies
 from gradsync.comm import Comm, mpi
 from gradsync.comm.clock import measure_offset, round_trip
-from gradsync.config import Resolved, parse_injection
+from gradsync.config import Resolved, parse_injection, plugin
 from gradsync.config.objects import name_of
 from gradsync.config.resolved import NO_FP16
 from gradsync.data.batches import Layout
@@ -215,6 +215,16 @@ def trial(parts: RunParts, comm: Comm, samples: data.DataSet) -> conformance.Tri
         loader=parts.loader,
         plan=plan,
         counter=choose_counter(here.interface, here.local_size) if counts else None,
+        loops=partial(
+            plugin.resolve(conformance.LOOPS, "conformance"),
+            config.strategy,
+            buffers=config.buffers,
+            options=config.options,
+            workers=config.workers,
+            comm=comm.unmetered(),
+            device=plan.device,
+            dtype=plan.precision.storage,
+        ),
     )
 
 

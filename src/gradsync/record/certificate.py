@@ -28,6 +28,9 @@ class Check(SummaryPart):
     found: str
     """What was measured, or why nothing was."""
 
+    in_loop: bool = False
+    """Of a training loop as users write them (testing/ways.py)."""
+
 
 @dataclass(kw_only=True)
 class Certificate(SummaryPart):

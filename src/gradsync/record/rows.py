@@ -177,6 +177,15 @@ class GoodbyeRow(TypedDict):
     worker: Count
 
 
+class LoopTried(TypedDict):
+    """A training loop in the way of this name, with the strategy and in one process."""
+
+    name: str
+    distance: float | None
+    error: str
+    left_out: str
+
+
 class ConformanceRow(TypedDict):
     """What a strategy did besides training, on one rank."""
 
@@ -189,6 +198,7 @@ class ConformanceRow(TypedDict):
     hooks_stacked: list[str]
     hooks_left: list[str]
     messages_after: Count
+    loops: list[LoopTried]
 
 
 class _EndAdded(TypedDict, total=False):

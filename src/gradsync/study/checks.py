@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gradsync.figures.catalogue import of_certificate
 from gradsync.record.certificate import Certificate, Check
-from gradsync.record.rows import ConformanceRow
+from gradsync.record.rows import ConformanceRow, LoopTried
 
 MOST_APART = 0.1  # of the closed form: headers and acknowledgements of small messages take their share
 SMALL = 4_000  # bytes per step that are never counted as a mistake: the headers of some fifty messages
@@ -15,6 +15,7 @@ END = "runs to its end"
 START, BITS, DISTANCE = "same start", "same bits on all ranks", "distance from one process"
 BYTES, STATE, HOOKS = "bytes against its closed form", "state saved and restored", "hooks removed"
 MOST_NAMED = 3
+LARGEST_ROUNDING = 2.0**-11.5  # half the digits of float32: what tries the loops is not autocast
 
 
 def checks(certificate: Certificate, rows: Sequence[ConformanceRow], rounding: float, lossy: bool) -> list[Check]:
@@ -22,7 +23,12 @@ def checks(certificate: Certificate, rows: Sequence[ConformanceRow], rounding: f
     of_model = [bits(certificate, lossy), distance(certificate, rounding)]
     if not rows:
         return of_model
-    return [start(rows), *of_model, wire(rows), state(rows, rounding), hooks(rows)]
+    of_training = [start(rows), *of_model]
+    return [
+        *of_training,
+        *(wire(rows), state(rows, rounding), hooks(rows)),
+        *loops(rows, min(rounding, LARGEST_ROUNDING), lossy, of_training),
+    ]
 
 
 def start(rows: Sequence[ConformanceRow]) -> Check:
@@ -41,12 +47,17 @@ def distance(certificate: Certificate, rounding: float) -> Check:
     """Of what is not meant to be equal, the distance is told but not judged."""
     if certificate.distance is None:
         return Check(name=DISTANCE, holds=False, found="the parameters are NaN or infinite")
-    text, limit = map(of_certificate.DISTANCE.text, (certificate.distance, rounding))
-    if certificate.verdict == "approximate by design":
-        return Check(name=DISTANCE, holds=None, found=f"{text}, approximate by design")
-    if certificate.distance <= rounding:
-        return Check(name=DISTANCE, holds=True, found=text)
-    return Check(name=DISTANCE, holds=False, found=f"{text}: rounding alone is below {limit}")
+    holds, found = judged(certificate.distance, rounding, certificate.verdict == "approximate by design")
+    return Check(name=DISTANCE, holds=holds, found=found)
+
+
+def judged(distance: float, rounding: float, by_design: bool) -> tuple[bool | None, str]:
+    text, limit = map(of_certificate.DISTANCE.text, (distance, rounding))
+    if by_design:
+        return None, f"{text}, approximate by design"
+    if distance <= rounding:
+        return True, text
+    return False, f"{text}: rounding alone is below {limit}"
 
 
 def wire(rows: Sequence[ConformanceRow]) -> Check:
@@ -95,6 +106,36 @@ def hooks(rows: Sequence[ConformanceRow]) -> Check:
     if sent := max(row["messages_after"] for row in rows):
         return Check(name=HOOKS, holds=False, found=f"after detach, {sent} messages were still sent")
     return Check(name=HOOKS, holds=True, found="none is left, and attaching twice adds none")
+
+
+def loops(rows: Sequence[ConformanceRow], rounding: float, lossy: bool, of_training: Sequence[Check]) -> list[Check]:
+    """What breaks ordinary training breaks every loop, and what breaks the first, plain loop breaks the others."""
+    broken = next((check.name for check in of_training if check.holds is False), "")
+    found: list[Check] = []
+    for tried in zip(*(row["loops"] for row in rows), strict=True):
+        found.append(of_loop(tried, rounding, lossy, broken))
+        if found[0].holds is False:
+            broken = found[0].name
+    return found
+
+
+def of_loop(tried: Sequence[LoopTried], rounding: float, lossy: bool, broken: str) -> Check:
+    """One way of writing a loop, as all ranks have found it."""
+
+    def check(holds: bool | None, found: str) -> Check:
+        return Check(name=tried[0]["name"], holds=holds, found=found, in_loop=True)
+
+    if why := next((each["left_out"] for each in tried if each["left_out"]), ""):
+        return check(None, why)
+    if broken:
+        return check(None, f'not judged, as "{broken}" does not hold')
+    if error := next((each["error"] for each in tried if each["error"]), ""):
+        return check(False, error)
+    apart = [each["distance"] for each in tried]
+    if None in apart:
+        return check(False, "the parameters are NaN or infinite")
+    largest = max(each for each in apart if each is not None)
+    return check(*judged(largest, rounding, lossy))
 
 
 def named(places: Sequence[str]) -> str:

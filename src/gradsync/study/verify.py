@@ -76,7 +76,7 @@ class VerifyStudy(Study, Settings):
 
     conformance: bool = True
     """Also try what a strategy must do besides training: same start, declared bytes, state saved and restored, hooks
-    removed."""
+    removed, and the training loops of users."""
 
     name: ClassVar[str] = "verify"
     title: ClassVar[str] = "Equivalence certificate: N workers against one process"

@@ -10,11 +10,11 @@ import copy
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import mse_loss
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
@@ -26,58 +26,14 @@ from gradsync.library.sync import Sync
 from gradsync.meter.recorder import Recorder
 from gradsync.rank import world
 from gradsync.strategies import Strategy, attached, construct, loss_factor
+from gradsync.testing.ways import NORM, WAYS, Attach, Script, Way, alone, loop, weights, with_unused
 
-WORKERS = 2
-STEPS, BATCH, LIMIT, SMALL_LIMIT, FEW = 30, 12, 0.5, 0.05, 3
-
-
-def start() -> tuple[nn.Module, Optimizer]:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1)).double()
-    return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-
-
-def batches(steps: int = STEPS) -> list[tuple[Tensor, Tensor]]:
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(STEPS, BATCH, 5, dtype=torch.float64, generator=generator)
-    return [(piece, 3 * piece.sum(1, keepdim=True)) for piece in inputs[:steps]]
-
-
-def weights(model: nn.Module) -> list[float]:
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).tolist()
-
-
-def shares(sync: Sync, steps: int = STEPS) -> Iterable[tuple[Tensor, Tensor]]:
-    """This rank's part of every batch."""
-    for inputs, targets in batches(steps):
-        yield inputs[sync.rank :: sync.size], targets[sync.rank :: sync.size]
-
-
-Step = Callable[[Sync], object]
-
-
-def loop(step: Step, parts: Callable[[], tuple[nn.Module, Optimizer]] = start) -> Callable[[str], list[float]]:
-    """A loop that ends every step in this way."""
-
-    def train(strategy: str) -> list[float]:
-        model, optimizer = parts()
-        with gradsync.attach(model, optimizer, strategy) as sync:
-            for inputs, targets in shares(sync):
-                mse_loss(sync(inputs), targets).backward()
-                step(sync)
-        return weights(model)
-
-    return train
-
-
-def clip_between(sync: Sync) -> None:
-    sync.agree()
-    clip_grad_norm_(sync.model.parameters(), LIMIT)
-    sync.update()
+WORKERS, FEW = 2, 3
+ALONE = Script(alone, WORKERS)
 
 
 def clip_too_early(sync: Sync) -> None:
-    clip_grad_norm_(sync.model.parameters(), LIMIT)
+    clip_grad_norm_(sync.model.parameters(), NORM)
     sync.step()
 
 
@@ -92,162 +48,6 @@ def clear_too_early(sync: Sync) -> None:
     sync.step()
 
 
-def clip_in_hook(strategy: str) -> list[float]:
-    model, optimizer = start()
-
-    def clip(*_: object) -> None:
-        clip_grad_norm_(model.parameters(), LIMIT)
-
-    optimizer.register_step_pre_hook(clip)
-    return loop(lambda sync: sync.step(), lambda: (model, optimizer))(strategy)
-
-
-def accumulated(strategy: str) -> list[float]:
-    """Every step in two micro-batches, clipped."""
-    model, optimizer = start()
-    with gradsync.attach(model, optimizer, strategy) as sync:
-        for inputs, targets in shares(sync):
-            first, last = zip(inputs.chunk(2), targets.chunk(2), strict=True)
-            with sync.accumulating():
-                (mse_loss(sync(first[0]), first[1]) / 2).backward()
-            (mse_loss(sync(last[0]), last[1]) / 2).backward()
-            sync.step(clip_norm=LIMIT)
-    return weights(model)
-
-
-def scaled(strategy: str) -> list[float]:
-    """With a GradScaler; in one step the loss of one half of the batch overflows, and nobody makes the update."""
-    model, optimizer = start()
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=5)
-    with gradsync.attach(model, optimizer, strategy) as sync:
-        for number, (inputs, targets) in enumerate(shares(sync)):
-            loss = mse_loss(sync(inputs), targets)
-            if number == FEW and sync.rank == 0:
-                loss = loss * float("inf")
-            scaler.scale(loss).backward()
-            sync.step(scaler, clip_norm=LIMIT)
-    return [*weights(model), scaler.get_scale()]
-
-
-def adamw_in_groups() -> tuple[nn.Module, Optimizer]:
-    """Parameter groups with and without weight decay, a schedule, and a frozen parameter."""
-    model, _ = start()
-    model[0].bias.requires_grad_(False)
-    decayed = [model[0].weight, model[2].weight]
-    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": [model[2].bias], "weight_decay": 0.0}]
-    return model, torch.optim.AdamW(groups, lr=0.05)
-
-
-def scheduled(strategy: str) -> list[float]:
-    model, optimizer = adamw_in_groups()
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=STEPS + 1)
-    return loop(lambda sync: (sync.step(clip_norm=LIMIT), schedule.step()), lambda: (model, optimizer))(strategy)
-
-
-class TwoHeads(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Linear(5, 4)
-        self.heads = nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
-
-    def forward(self, inputs: Tensor, head: int) -> Tensor:
-        return self.heads[head](torch.tanh(self.body(inputs)))
-
-
-def with_unused(strategy: str, unused: str = "zero") -> list[float]:
-    """Each half of a batch goes through one of two heads: in some steps one half uses a head, in some nobody does."""
-    torch.manual_seed(0)
-    model = TwoHeads().double()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=0.1)
-    with gradsync.attach(model, optimizer, strategy, unused=unused) as sync:
-        halves = [sync.rank] if sync.size == WORKERS else range(WORKERS)
-        for number, (inputs, targets) in enumerate(batches()):
-            losses = []
-            for half in halves:
-                head = (number // 2) % 2 if number % 3 else (number + half) % 2
-                losses.append(mse_loss(sync(inputs[half::WORKERS], head), targets[half::WORKERS]))
-            torch.stack(losses).mean().backward()
-            sync.step()
-    return weights(model)
-
-
-def two_models(strategy: str) -> list[float]:
-    """A generator and a discriminator with an optimizer each, in the usual order."""
-    torch.manual_seed(0)
-    maker, judge = nn.Linear(5, 3).double(), nn.Linear(3, 1).double()
-    make = gradsync.attach(maker, torch.optim.SGD(maker.parameters(), 0.02), strategy)
-    rate = gradsync.attach(judge, torch.optim.Adam(judge.parameters(), 0.02), strategy)
-    for inputs, targets in shares(make):
-        mse_loss(rate(maker(inputs).detach()), targets).backward()
-        rate.step(clip_norm=LIMIT)
-        for parameter in judge.parameters():
-            parameter.requires_grad_(False)
-        (-judge(make(inputs)).mean()).backward()
-        make.step()
-        for parameter in judge.parameters():
-            parameter.requires_grad_(True)
-    make.detach()
-    rate.detach()
-    return [*weights(maker), *weights(judge)]
-
-
-def compiled(strategy: str) -> list[float]:
-    model, optimizer = start()
-    parts = torch.compile(model, backend="aot_eager"), optimizer
-    return loop(lambda sync: sync.step(clip_norm=LIMIT), lambda: parts)(strategy)
-
-
-def uneven(counts: tuple[int, ...], *, in_loop: bool = True) -> Callable[[str], list[float]]:
-    """Half h of the workers has counts[h] batches. One process trains on what the halves together still have."""
-
-    def train(strategy: str) -> list[float]:
-        model, optimizer = start()
-        with gradsync.attach(model, optimizer, strategy) as sync:
-            if sync.size == 1:
-                for number, (inputs, targets) in enumerate(batches(max(counts))):
-                    here = [half for half in range(WORKERS) if number < counts[half]]
-                    losses = [mse_loss(sync(inputs[half::WORKERS]), targets[half::WORKERS]) for half in here]
-                    torch.stack(losses).mean().backward()
-                    sync.step(clip_norm=LIMIT)
-            else:
-                own = list(shares(sync, counts[sync.rank]))
-                for inputs, targets in sync.batches(own) if in_loop else own:
-                    mse_loss(sync(inputs), targets).backward()
-                    sync.step(clip_norm=LIMIT)
-        return weights(model)
-
-    return train
-
-
-def with_closure(strategy: str) -> list[float]:
-    return loop(lambda sync: sync.step(lambda: 0.0))(strategy)
-
-
-def needs_closure(strategy: str) -> list[float]:
-    model, _ = start()
-    return loop(lambda sync: sync.step(), lambda: (model, torch.optim.LBFGS(model.parameters())))(strategy)
-
-
-Way = Callable[[str], list[float]]
-
-RIGHT: dict[str, Way] = {
-    "not at all": loop(lambda sync: sync.step()),
-    "clipped by norm": loop(lambda sync: sync.step(clip_norm=LIMIT)),
-    "clipped by value": loop(lambda sync: sync.step(clip_value=SMALL_LIMIT)),
-    "agreed, clipped, updated": loop(clip_between),
-    "clipped in a hook": clip_in_hook,
-    "accumulated": accumulated,
-    "scaled": scaled,
-    "scheduled": scheduled,
-    "unused": with_unused,
-    "two models": two_models,
-    "compiled": compiled,
-    "uneven": uneven((7, 4)),
-    "uneven, without sync.batches": uneven((3, 6), in_loop=False),
-    "one without any": uneven((0, 4)),
-}
-"""What must come to the same as in one process."""
-
 TOUCHED: dict[str, Way] = {
     "read": loop(read_too_early),
     "clipped": loop(clip_too_early),
@@ -255,13 +55,23 @@ TOUCHED: dict[str, Way] = {
 }
 """What is done to gradients before the workers have agreed: harmless, right with some strategies, or refused."""
 
+
+def needs_closure(script: Script) -> tuple[nn.Module, Optimizer]:
+    model = script.net()
+    return model, torch.optim.LBFGS(model.parameters())
+
+
 REFUSED: dict[str, Way] = {
-    "a closure": with_closure,
-    "LBFGS": needs_closure,
-    "unused": lambda strategy: with_unused(strategy, "refuse"),
+    "a closure": loop(lambda sync: sync.step(lambda: 0.0)),
+    "LBFGS": loop(lambda sync: sync.step(), needs_closure),
+    "unused": lambda script: with_unused(script, "refuse"),
     "update alone": loop(lambda sync: sync.update()),
     "agree twice": loop(lambda sync: (sync.agree(), sync.step())),
 }
+
+
+def numbers(way: Way, script: Script = ALONE) -> list[float]:
+    return torch.cat([tensor.flatten() for tensor in way(script)]).tolist()
 
 
 def attached_again(strategy: str) -> dict[str, object]:
@@ -270,7 +80,7 @@ def attached_again(strategy: str) -> dict[str, object]:
     Each time beside a model of the same state that was never attached before: the collectives of every step, and
     whether both hold the same bits afterwards.
     """
-    model, optimizer = start()
+    model, optimizer = ALONE.sgd()
     sync = counting(strategy)
     found: dict[str, object] = {"first": counted_steps(attached(sync, model, optimizer))}
     sync.detach()
@@ -278,14 +88,18 @@ def attached_again(strategy: str) -> dict[str, object]:
     plain_steps(model, optimizer)
     plain_steps(*fresh)
     found["calls while bare"] = len(sync.comm.meter.take_calls())
-    found["bare"] = weights(model) == weights(fresh[0])
+    found["bare"] = same(model, fresh[0])
     for turn, again in (("again", sync), ("by another", counting(strategy))):
         fresh = clone(model, optimizer)
         counts = counted_steps(attached(again, model, optimizer))
         found[turn] = counts
         found[f"{turn}, fresh"] = counted_steps(attached(counting(strategy), *fresh))
-        found[f"{turn}, same"] = weights(model) == weights(fresh[0])
+        found[f"{turn}, same"] = same(model, fresh[0])
     return found
+
+
+def same(one: nn.Module, other: nn.Module) -> bool:
+    return all(map(torch.equal, weights(one), weights(other)))
 
 
 def counting(strategy: str) -> Strategy:
@@ -296,7 +110,7 @@ def counting(strategy: str) -> Strategy:
 
 def counted_steps(sync: Strategy) -> list[int]:
     counts = []
-    for inputs, targets in batches()[:FEW]:
+    for inputs, targets in ALONE.batches()[:FEW]:
         sync.comm.meter.take_calls()
         share = slice(sync.comm.rank, None, sync.comm.size)
         (mse_loss(sync(inputs[share]), targets[share]) * loss_factor(sync)).backward()
@@ -306,22 +120,22 @@ def counted_steps(sync: Strategy) -> list[int]:
 
 
 def plain_steps(model: nn.Module, optimizer: Optimizer) -> None:
-    for inputs, targets in batches()[:FEW]:
+    for inputs, targets in ALONE.batches()[:FEW]:
         mse_loss(model(inputs), targets).backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
 def clone(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimizer]:
-    other, its_optimizer = start()
+    other, its_optimizer = ALONE.sgd()
     other.load_state_dict(model.state_dict())
     its_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     return other, its_optimizer
 
 
-def outcome(way: Way, strategy: str) -> list[float] | str:
+def outcome(way: Way, attach: Attach) -> list[float] | str:
     try:
-        return way(strategy)
+        return numbers(way, Script(attach, WORKERS))
     except InputError as error:
         return str(error)
 
@@ -330,8 +144,9 @@ def main(folder: str, strategies: list[str]) -> None:
     warnings.simplefilter("error")
     found: dict[str, object] = {}
     for strategy in strategies:
-        found |= {f"{strategy} {name}": outcome(way, strategy) for name, way in (RIGHT | TOUCHED).items()}
-        found |= {f"{strategy} refused {name}": outcome(way, strategy) for name, way in REFUSED.items()}
+        attach = partial(gradsync.attach, strategy=strategy)
+        found |= {f"{strategy} {name}": outcome(way, attach) for name, way in (WAYS | TOUCHED).items()}
+        found |= {f"{strategy} refused {name}": outcome(way, attach) for name, way in REFUSED.items()}
         found[f"{strategy} attached again"] = attached_again(strategy)
     Path(folder, f"{world.current().rank}.json").write_text(json.dumps(found))
 
