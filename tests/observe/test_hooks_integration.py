@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from gradsync.ledger.stamps import POINT_TO_POINT
+from gradsync.observe.averaging import OWN_HOOK
+from gradsync.observe.messages import OF_A_SUBGROUP
 from gradsync.record import Run, rank_records, read_run
 
 SCRIPT = Path(__file__).parent.parent / "support" / "unusual.py"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-WATCH = [sys.executable, "-m", "gradsync.cli", "watch", "--name", "seen", "--"]
+WATCH = [sys.executable, "-m", "gradsync.cli", "watch", "--name", "seen", "--log-to", "tensorboard,mlflow", "--"]
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +43,8 @@ def test_a_hard_exit_ends_a_record_as_any_other(seen):
     assert seen[0].summary.status == "completed" and seen[0].summary.steps == 8
 
 
-def test_a_hook_of_the_scripts_own_is_kept_and_told(seen):
-    assert len(seen[0].summary.remarks) == 1
-    assert "DDP has a communication hook of the script's own" in seen[0].summary.remarks[0]
+def test_a_hook_of_the_scripts_own_is_kept_and_told_and_so_is_a_subgroup(seen):
+    assert seen[0].summary.remarks == [OWN_HOOK, OF_A_SUBGROUP]
 
 
 def test_collectives_have_the_same_numbers_on_both_ranks(seen):

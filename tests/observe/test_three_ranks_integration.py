@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gradsync.observe.messages import UNSTAMPED
 from gradsync.record import Run, rank_records, read_run
 from three_ranks import BATCH, CLOSURES, OF_LBFGS
 
@@ -56,3 +57,7 @@ def test_a_step_is_cut_into_phases_that_follow_each_other(seen):
     for row in rank_records(seen[0].folder, 3)[0].steps:
         stamps = [offset for _, offset in row["phases"]]
         assert all(before <= after for before, after in pairwise([*stamps, row["seconds"]]))
+
+
+def test_messages_without_stamps_are_told_once(seen):
+    assert seen[0].summary.remarks == [UNSTAMPED]
