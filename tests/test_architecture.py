@@ -119,6 +119,8 @@ TOPICS = {  # of several modules of a room
     "launch/test_listening",
     "launch/test_nodes",
     "launch/test_servers",
+    "observe/test_launchers",
+    "observe/test_three_ranks",
     "record/test_damaged_runs",
     "strategies/test_conformance",
     "strategies/test_detach",

@@ -1,9 +1,15 @@
 """The buckets of DistributedDataParallel, stamped by a communication hook that computes the bits DDP would.
 
-Without a hook DDP multiplies each gradient by 1/N while it copies it into its bucket, and sums the bucket over the
-ranks. With one it only copies: the hook multiplies the bucket by the same 1/N, one rounding per element as before,
-and sums it with the same all-reduce over the same block of memory. Dividing by N would round differently for three
-ranks. The hook costs a pass over all gradients, which benchmarks/watch.py measures.
+Without a hook DDP takes the mean in one of three ways, which round differently unless N is a power of two:
+
+1. It multiplies a gradient by 1/N while it copies it into its bucket.
+2. It divides a gradient by N where it is in its bucket already: gradients are views of the buckets
+   (``gradient_as_bucket_view``), and the script keeps them (``zero_grad(set_to_none=False)``, accumulation).
+3. It divides whole buckets by N, if it has copied them in one go (``batched_grad_copy``).
+
+With a hook it only copies: the hook does to the bucket what DDP would have done, one rounding per element as before,
+and sums it with the same all-reduce over the same block of memory. This costs a pass over all gradients, which
+benchmarks/watch.py measures.
 
 A script that registers a hook keeps it, before the first step or after.
 """
@@ -15,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
@@ -39,6 +46,7 @@ class Averaging:
     def install(self, replace: Replace) -> None:
         replace([DistributedDataParallel], "register_comm_hook", self._keeping_the_scripts_own)
         replace([DistributedDataParallel], "_register_builtin_comm_hook", self._noting_the_built_in)
+        self._watcher.before_backward = self._note_gradients
 
     def stamp(self, model: nn.Module, meter: Recorder) -> None:
         """Register our hook with every DDP in a model, before its first backward."""
@@ -56,6 +64,10 @@ class Averaging:
         """The hook cannot be removed from DDP, but takes no more stamps."""
         for state in self._stamped.values():
             state.comm.meter = Stopwatch()
+
+    def _note_gradients(self) -> None:
+        for state in self._stamped.values():
+            state.note_gradients()
 
     def _reason_against(self, ddp: DistributedDataParallel) -> str | None:
         if ddp._comm_hooks or ddp in self._built_in or ddp.mixed_precision is not None:
@@ -98,6 +110,34 @@ class Bucketwise:
         """The hook that the script has registered since."""
 
         self._ddp = ref(ddp)
+        self._divides_buckets = getattr(ddp, "batched_grad_copy", False)  # since torch 2.13
+        self._kept: dict[int, int] = {}
+        """id of a parameter that has a gradient when backward begins -> where the memory of that gradient begins."""
+
+    def note_gradients(self) -> None:
+        """Backward begins, and will add to the gradients that are there."""
+        ddp = self._ddp()
+        if ddp is not None and ddp.gradient_as_bucket_view and not self._divides_buckets:
+            had = ((item, item.grad) for item in ddp._module_parameters)
+            self._kept = {
+                id(item): gradient.untyped_storage().data_ptr() for item, gradient in had if gradient is not None
+            }
+
+    def take_share(self, bucket: dist.GradBucket, gradients: torch.Tensor) -> None:
+        """This rank's part of the mean, as DDP would take it."""
+        size = self.divisor
+        if self._divides_buckets:
+            gradients.div_(size)
+            return
+        here = gradients.untyped_storage().data_ptr()
+        if here not in self._kept.values():
+            gradients.mul_(1.0 / size)
+            return
+        for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True):
+            if self._kept.get(id(parameter)) == here:
+                gradient.div_(size)
+            else:
+                gradient.mul_(1.0 / size)
 
     @property
     def divisor(self) -> int:
@@ -117,10 +157,11 @@ def average(state, bucket):  # without types: DDP refuses annotations that are s
     if state.own is not None:
         watcher.remark(OWN_HOOK)
         return state.own(bucket)
-    if bucket.index() == 0 and watcher.in_backward:  # a rank that has joined others' steps calls this outside of it
+    if bucket.is_last() and watcher.in_backward:  # a rank that has joined others' steps calls this outside of it
         # Runs when backward has computed everything, before DDP waits for the buckets that are still being reduced.
+        # Asked for with the first bucket, it would run when the backward of a checkpoint inside ends.
         Variable._execution_engine.queue_callback(watcher.drains)
-    gradients.mul_(1.0 / state.divisor)
+    state.take_share(bucket, gradients)
     watcher.traffic += cost.all_reduce(state.comm.size, gradients.nbytes)
     with watcher.quiet():
         return state.comm.all_reduce_later(gradients)

@@ -28,6 +28,7 @@ class Hooks:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._averaging = Averaging(watcher)
+        self._messages = Messages(watcher)
         self._undo: list[Callable[[], None]] = []
 
     def install(self) -> None:
@@ -42,12 +43,17 @@ class Hooks:
         after = register_optimizer_step_post_hook(lambda optimizer, *_: watcher.optimizer_stepped(optimizer))
         self._undo += [before.remove, after.remove]
         if torch.distributed.is_available():
-            Messages(watcher).install(self.replace)
+            self._messages.install(self.replace)
             self._averaging.install(self.replace)
             watcher.stamp_buckets = self._averaging.stamp
         atexit.register(lambda: watcher.ends(ended_by()))
-        watcher.on_record = lambda: Finalize(None, lambda: watcher.ends(ended_by()), exitpriority=-100)
+        watcher.on_record = self._record_begins
         watcher.remove_hooks = self.remove
+
+    def _record_begins(self) -> None:
+        Finalize(None, lambda: self._watcher.ends(ended_by()), exitpriority=-100)
+        if torch.distributed.is_available():
+            self._messages.note_functional(self.replace)
 
     def remove(self) -> None:
         """Put everything back that nobody else has replaced since."""

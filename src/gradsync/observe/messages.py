@@ -1,12 +1,14 @@
 """The functions of torch.distributed with stamps around them: what a script sends, and when.
 
 A function is replaced in every module of torch in which scripts and torch itself look it up, by one that calls it
-unchanged. A message that is sent in the background ends when its future does, or else when it is waited for.
+unchanged. A message that is sent in the background ends when its future does, or else when it is waited for. Messages
+that are sent past these functions have no stamps; that there were some is noted.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +61,32 @@ class Message(NamedTuple):
             return self.amount - self.amount // size, self.amount // size
         return self.amount, self.amount
 
+
+OF_A_GROUP = (
+    *("allreduce", "allreduce_coalesced", "reduce", "broadcast", "gather", "scatter", "allgather", "_allgather_base"),
+    *("allgather_coalesced", "allgather_into_tensor_coalesced", "all_gather_single", "all_gather_single_coalesced"),
+    *("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single"),
+    *("reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "send", "recv"),
+)
+"""Methods of a ProcessGroup that send."""
+
+FUNCTIONAL = (
+    *("all_reduce", "broadcast", "all_gather_tensor", "all_gather_single", "reduce_scatter_tensor"),
+    *("reduce_scatter_single", "all_to_all_single", "all_reduce_coalesced", "all_gather_into_tensor_coalesced"),
+    *("all_gather_single_coalesced", "reduce_scatter_tensor_coalesced", "reduce_scatter_single_coalesced"),
+    *("all_gather_tensor_autograd", "all_gather_single_autograd", "reduce_scatter_tensor_autograd"),
+    *("reduce_scatter_single_autograd", "all_to_all_single_autograd"),
+)
+"""Functions of torch.distributed._functional_collectives that send, such as those DTensor calls."""
+
+UNSTAMPED = (
+    "messages were sent past the functions of torch.distributed, by functional collectives (as DTensor does) or by "
+    "methods of a ProcessGroup: their time is counted as part of the phase in which they were called"
+)
+OF_A_SUBGROUP = (
+    "collectives of a subgroup of the ranks were called: waiting for these ranks is counted as wire, as the record "
+    "does not name them"
+)
 
 Given = dict[str, Any]
 """The arguments of a call by name."""
@@ -128,8 +156,29 @@ class Messages:
         for name in MESSAGES:
             if hasattr(distributed_c10d, name):
                 replace([distributed_c10d, dist], name, functools.partial(self._stamped, name))
+        for name in OF_A_GROUP:
+            if hasattr(dist.ProcessGroup, name):
+                replace([dist.ProcessGroup], name, self._noted)
         replace([dist.Work], "wait", self._stamped_wait)
         replace([distributed_c10d, dist], "destroy_process_group", self._before_the_end)
+
+    def note_functional(self, replace: Replace) -> None:
+        """Training begins. A script that uses functional collectives, or what is built on them, has imported them."""
+        if functional := sys.modules.get("torch.distributed._functional_collectives"):
+            for name in FUNCTIONAL:
+                if hasattr(functional, name):
+                    replace([functional], name, self._noted)
+
+    def _noted(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        watcher = self._watcher
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not torch.compiler.is_compiling() and watcher.meter is not None and not watcher.within:
+                watcher.remark(UNSTAMPED)
+            return original(*args, **kwargs)
+
+        return call
 
     def _stamped(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         watcher, read, names = self._watcher, MESSAGES[name], list(signature(original).parameters)
@@ -163,6 +212,8 @@ class Messages:
             whole = size == dist.get_world_size() or message.operation in POINT_TO_POINT
             sent, received = message.payload(rank, size)
             watcher.traffic += closed_form(message.operation, rank, message.root or 0, size, message.amount)
+            if not whole and watcher.meter is not None:
+                watcher.remark(OF_A_SUBGROUP)
             operation = message.operation if whole else IN_SUBGROUP
             return watcher.message(operation, watcher.kind_of(message.tensor), sent, received, background)
         except (

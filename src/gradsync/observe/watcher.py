@@ -61,6 +61,7 @@ class Watcher:
         self.record: Recording | None = None
         self.remove_hooks: Callable[[], None] = lambda: None
         self.stamp_buckets: Callable[[nn.Module, Recorder], None] = lambda model, meter: None
+        self.before_backward: Callable[[], None] = lambda: None
         self.on_record: Callable[[], object] = lambda: None
         """Called when the process begins to be recorded."""
 
@@ -82,9 +83,13 @@ class Watcher:
         self._trainable: WeakSet[nn.Module] = WeakSet()
         self._met: WeakSet[nn.Module] = WeakSet()
         self._phase = "data"
-        self._in_step = self._tested = self._in_backward = self._had_backward = False
+        self._in_step = self._tested = self._had_backward = False
+        self._backwards = 0  # in progress
         self._samples = 0
         self._stepping: ReferenceType[Any] | None = None
+        self._evaluated = False
+        """Whether the closure of its step has been called: LBFGS calls it again on the same batch."""
+
         self._leading: ReferenceType[Any] | None = None
         """The optimizer whose steps end ours."""
 
@@ -94,7 +99,7 @@ class Watcher:
 
     @property
     def in_backward(self) -> bool:
-        return self._in_backward
+        return self._backwards > 0
 
     @property
     def in_its_thread(self) -> bool:
@@ -106,7 +111,7 @@ class Watcher:
     @unnoticed
     def model_called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The outermost module is called."""
-        if self._in_backward or not self._trains(module):
+        if self.in_backward or not self._trains(module):
             return
         if not torch.is_grad_enabled():
             self._tested = self._tested or not self._in_step
@@ -122,7 +127,8 @@ class Watcher:
         if module not in self._met:
             self._met.add(module)
             self.stamp_buckets(module, self.meter)
-        self._samples += self.record.samples(module, [args, kwargs])
+        if not (self._stepping and self._evaluated):
+            self._samples += self.record.samples(module, [args, kwargs])
         self._enter("forward")
 
     def _trains(self, module: nn.Module) -> bool:
@@ -154,14 +160,19 @@ class Watcher:
     @unnoticed
     def backward_begins(self) -> None:
         if self.in_its_thread:
-            self._in_backward = self._had_backward = True
-            self._enter("backward")
+            self._backwards += 1  # that of a checkpoint is inside another
+            if self._backwards == 1:
+                self._had_backward = True
+                self.before_backward()
+                self._enter("backward")
 
     @unnoticed
     def backward_ends(self) -> None:
         if self.in_its_thread:
-            self._in_backward = False
-            self._enter("optimizer" if self._stepping else "other")
+            self._backwards -= 1
+            if not self._backwards:
+                self._evaluated = self._stepping is not None
+                self._enter("optimizer" if self._stepping else "other")
 
     @unnoticed
     def drains(self) -> None:
@@ -171,7 +182,7 @@ class Watcher:
     @unnoticed
     def optimizer_steps(self, optimizer: Any) -> None:
         if self._stepping is None or self._stepping() in (None, optimizer):
-            self._stepping = ref(optimizer)
+            self._stepping, self._evaluated = ref(optimizer), False
             self._enter("optimizer")
 
     @unnoticed

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from gradsync import launch
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.library.runs.check import check, resolved
-from gradsync.record import Run, read_rows
+from gradsync.record import Run, read_rows, read_run
 from slurm_cluster import SlurmCluster, why_not
 from started import alive, pids, wait_until
 
@@ -134,6 +136,18 @@ def test_inside_an_allocation_it_is_a_step_over_mpi_too(
     assert run.summary.transport == transport
     assert cluster.call("squeue", "-h", "-o", "%i") == job
     cluster.call("scancel", job)
+
+
+def test_watch_finds_the_ranks_of_srun_on_two_nodes(cluster: SlurmCluster, cli, tmp_path: Path):
+    """srun passes our environment on. The script is not ours, and takes its rank from Slurm."""
+    script = Path(__file__).parents[2] / "support" / "course" / "part3.py"
+    words = shlex.join([sys.executable, str(script), "--num-nodes", "2", "--master-ip", (tmp_path / "meet").as_uri()])
+    srun = ["srun", "-N2", "-n2", "sh", "-c", f"exec {words} --rank $SLURM_PROCID"]
+    done = cli("watch", "--name", "seen", "--", *srun)
+    assert done.returncode == 0, done.stderr
+    run = read_run(tmp_path / "runs" / "seen")
+    assert len(sha(run)) == 1 and run.summary.strategy == "ddp" and run.summary.steps == 12
+    assert [rank.node for rank in run.summary.ranks] == ["node1", "node2"]
 
 
 def test_slurm_refuses_in_its_own_words_and_takes_what_is_printed(cluster: SlurmCluster, tmp_path: Path):

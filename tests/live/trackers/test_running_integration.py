@@ -109,7 +109,11 @@ import sys, torch, gradsync
 torch.manual_seed(0)
 model = torch.nn.Linear(8, 2)
 sync = gradsync.attach(
-    model, torch.optim.SGD(model.parameters(), lr=0.1), strategy="all-reduce", record="runs/mine", log_to="mlflow"
+    model,
+    torch.optim.SGD(model.parameters(), lr=0.1),
+    strategy="all-reduce",
+    record="runs/mine",
+    log_to=["mlflow", "tensorboard"],
 )
 for step in range(12):
     x = torch.randn(16, 8)
@@ -120,7 +124,7 @@ for step in range(12):
 """
 
 
-def test_a_script_under_torchrun_is_logged_to_mlflow_by_rank_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_script_under_torchrun_is_logged_to_two_trackers_by_rank_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
     (tmp_path / "mine.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "mine.py"]
@@ -144,3 +148,6 @@ def test_a_script_under_torchrun_is_logged_to_mlflow_by_rank_0(tmp_path: Path, m
     history = client.get_metric_history(run.info.run_id, "train/agreement")
     assert [(item.step, item.value) for item in history] == [(step + 1, 0.5 + step) for step in range(12)]
     assert {"train/loss", "ledger/wire_ms", "rank-1/ledger/wire_ms"} <= set(run.data.metrics)
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(tmp_path / "runs" / "mine" / "tensorboard" / "rank-0")).Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == list(range(1, 13))

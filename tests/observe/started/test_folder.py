@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,12 +93,27 @@ def test_the_last_command_to_end_makes_the_run(tmp_path: Path):
     folder = unfinished(tmp_path)
     (folder / TRACES).mkdir()
     one, other = Commands(folder), Commands(folder)
-    other._own = other._own.with_name("command-another-1")
+    other._own = other._own.with_name("command-another-1-2")
     other._own.touch()
     with pytest.raises(InputError, match=r"has ranks 0, 1 of 2 so far: the last command to end finishes it"):
         run_of(folder, one, WELL)
     assert run_of(folder, other, WELL).status == "completed"
     assert not (folder / TRACES).exists()
+
+
+def test_a_command_here_that_was_killed_keeps_nobody_from_making_the_run(tmp_path: Path):
+    """It could not take its trace with it. What other hosts do is not known here, where ids mean other processes."""
+    folder = unfinished(tmp_path)
+    code = "import sys, pathlib, gradsync.observe.started.folder as made; made.Commands(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+    (left,) = (folder / TRACES).glob("command-*")
+    one = Commands(folder)
+    elsewhere = left.with_name("command-another-1-2")
+    elsewhere.touch()
+    with pytest.raises(InputError, match=r"HINT: if that was killed on another host, gradsync finish --anyway"):
+        run_of(folder, one, WELL)
+    elsewhere.unlink()
+    assert left.exists() and run_of(folder, Commands(folder), WELL).status == "completed"
 
 
 def test_ranks_that_were_recorded_elsewhere_are_asked_for(tmp_path: Path):

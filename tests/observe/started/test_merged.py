@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from conftest import Cli
 from gradsync.config import RunConfig
 from gradsync.errors import InputError
 from gradsync.observe.started.merged import merge
@@ -35,6 +37,17 @@ def test_all_ranks_are_in_the_merged_run(parts: list[Path], tmp_path: Path):
     assert run.status == "completed" and len(run.summary.ranks) == 3 and run.summary.steps == 6
     assert run.summary.ledger  # of steps that all ranks made
     assert [list(rank_files(folder)) for folder in parts] == [[2], [0], [1]]
+
+
+def test_the_command_shows_the_merged_run_and_refuses_in_a_sentence(parts: list[Path], tmp_path: Path, cli: Cli):
+    done = cli("merge", *map(str, parts), "-o", "whole")
+    assert done.returncode == 0, done.stderr
+    assert "ddp: the ledger of a step, rank by rank" in done.stdout
+    assert all(f"rank {rank}" in done.stdout for rank in range(3))
+    assert json.loads(cli("show", "whole", "--json").stdout)[0]["status"] == "completed"
+    refused = cli("merge", *map(str, parts[:2]), "--out", "half")
+    assert refused.returncode == 2 and "rank 1 of 3 is in none of the folders" in refused.stderr
+    assert "Traceback" not in refused.stderr and not (tmp_path / "half").exists()
 
 
 def test_the_merged_run_lies_beside_the_first(parts: list[Path]):

@@ -16,6 +16,7 @@ from gradsync.launch.finish import finish, rank_names
 from gradsync.launch.processes import pids_here
 from gradsync.observe.entrance import TRACES
 from gradsync.observe.started.command import Ended
+from gradsync.parent import start_ticks, state
 from gradsync.record import Run, create_folder, has_files, is_run, rank_files, read_run
 
 PATIENCE_SECONDS = 10  # for processes of the command that live on after it
@@ -59,13 +60,13 @@ class Commands:
     def __init__(self, folder: Path) -> None:
         self._traces = folder / TRACES
         self._traces.mkdir(exist_ok=True)
-        self._own = self._traces / f"command-{socket.gethostname()}-{os.getpid()}"
+        self._own = self._traces / f"command-{processes_of()}-{os.getpid()}-{start_ticks(os.getpid())}"
         self._own.touch()
 
     def leave(self) -> bool:
         """Whether no other is left."""
         self._own.unlink(missing_ok=True)
-        return not any(self._traces.glob("command-*"))
+        return not any(may_live(trace.name) for trace in self._traces.glob("command-*"))
 
     def seen(self, what: str) -> int:
         """How many processes have left such a trace."""
@@ -80,6 +81,22 @@ class Commands:
             self.forget()
             with suppress(OSError):
                 self._traces.parent.rmdir()
+
+
+def processes_of() -> str:
+    """The same for all who name a process by the same id: those who share a kernel, and in it a namespace of ids."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    return socket.gethostname()
+
+
+def may_live(trace: str) -> bool:
+    """Whether the command that left this trace may still run: known of those here, where one may have been killed."""
+    whose, pid, began = trace.removeprefix("command-").rsplit("-", 2)
+    if whose != processes_of() or not began.isdecimal():
+        return True
+    return start_ticks(int(pid)) == int(began) and state(int(pid)) != "Z"
 
 
 def discard_unused(folder: Path) -> None:
@@ -103,7 +120,10 @@ def run_of(folder: Path, commands: Commands, ended: Ended) -> Run:
     assert isinstance(run, Run)
     there, size = sorted(rank_files(folder)), run.resolved.processes
     if not last:
-        raise InputError(f"{run.name} has {rank_names(there)} of {size} so far: the last command to end finishes it.")
+        raise InputError(
+            f"{run.name} has {rank_names(there)} of {size} so far: the last command to end finishes it. "
+            f"HINT: if that was killed on another host, gradsync finish --anyway {run.name} makes a run of these."
+        )
     commands.forget()
     if len(there) < size and ended.well:
         raise InputError(
