@@ -98,8 +98,9 @@ def loss_factor(sync: Strategy) -> float:
 def all_reduce_stamped(sync, bucket):  # without types: DDP refuses annotations that are strings
     """The all-reduce that DDP does by default, but through our comm, so that each bucket is time-stamped."""
     comm, gradients = sync.comm, bucket.buffer()
-    if bucket.index() == 0:
+    if bucket.is_last():
         # Runs when backward has computed everything, before DDP waits for the buckets that are still being reduced.
+        # Asked for with the first bucket, it would run when the backward of a checkpoint inside ends.
         Variable._execution_engine.queue_callback(lambda: comm.meter.phase("drain"))
     if not sync._mean_in_loss:
         gradients.mul_(1.0 / comm.size)  # as DDP does: for three workers, dividing by three would round differently
