@@ -109,6 +109,39 @@ def test_the_batch_of_a_step_is_that_of_all_its_pieces(recorded: Callable[..., S
     assert {row["samples"] for row in run.steps()} == {6}
 
 
+@pytest.mark.parametrize(
+    ("dtype", "autocast", "precision"),
+    [
+        (torch.float64, None, "fp64"),
+        (torch.bfloat16, None, "bf16"),
+        (torch.float16, None, "fp16"),
+        (torch.float32, torch.bfloat16, "bf16"),
+    ],
+)
+def test_the_settings_have_the_precision_of_the_forward_pass(
+    tmp_path: Path, dtype: torch.dtype, autocast: torch.dtype | None, precision: str
+):
+    model = Net().to(dtype)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with gradsync.attach(model, optimizer, "local", record=tmp_path / "mine", report=False) as sync:
+        for _ in range(STEPS):
+            with torch.autocast("cpu", autocast, enabled=autocast is not None):
+                loss = sync(torch.randn(BATCH, 3, dtype=dtype)).square().mean()
+            loss.backward()
+            sync.step()
+    run = read_run(tmp_path / "mine")
+    assert run.summary is not None
+    assert run.asked.precision == run.resolved.precision == run.summary.precision == precision
+
+
+def test_a_compiled_model_has_the_name_of_its_class(tmp_path: Path):
+    model = torch.compile(Net(), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with gradsync.attach(model, optimizer, "local", record=tmp_path / "mine", report=False):
+        pass
+    assert read_run(tmp_path / "mine").asked.model == "Net"
+
+
 def test_what_is_not_logged_is_absent(recorded: Callable[..., Sync], tmp_path: Path):
     with recorded() as sync:
         for _ in range(STEPS):

@@ -25,6 +25,7 @@ from gradsync.comm import Comm
 from gradsync.comm.clock import ClockOffset, measure_offset, round_trip
 from gradsync.config import Resolved
 from gradsync.errors import InputError
+from gradsync.library.settings import precision_of
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.rank.facts import end_facts, error_facts, fingerprints, place_facts, strategy_facts
@@ -68,6 +69,7 @@ class Recording:
         """The model is called for training."""
         count = samples_in(inputs)
         if not self._begun:
+            self._config.precision = self._config.asked.precision = precision_of(self._strategy.model)
             self._begin(count)
         if not self._in_step:
             self._write_row()

@@ -20,11 +20,12 @@ from torch import nn
 from gradsync import models
 from gradsync.errors import InputError
 from gradsync.library.recording import Stopped, samples_in
+from gradsync.library.settings import bare, precision_of
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.meter.recorder import Recorder
 from gradsync.observe.clocks import compare_clocks
-from gradsync.observe.seen import bare, settings_of, strategy_of
+from gradsync.observe.seen import settings_of, strategy_of
 from gradsync.rank.facts import end_facts, error_facts, fingerprints, place_facts
 from gradsync.rank.world import World, discover
 from gradsync.record import CONFIG_FILE, RankLog, rank_file, write_settings
@@ -50,6 +51,7 @@ class Recording:
         self.folder: Path | None = None
         self._watcher, self._meter, self._place, self._device = watcher, meter, place, device
         self._model, self._inner = ref(model), ref(bare(model))
+        self._precision = precision_of(model)
         self._hashed: dict[str, str] = {}
         self._pid = os.getpid()
         self._log = LaterLog()
@@ -82,7 +84,8 @@ class Recording:
         assert model is not None
         folder = self._place(here)
         strategy = strategy_of(model, row["collectives"], here.size)
-        config = settings_of(model, optimizer, strategy, row.get("samples", 1), here.size, folder)
+        batch = row.get("samples", 1)
+        config = settings_of(model, optimizer, strategy, batch, self._precision, here.size, folder)
         claim(folder, here.rank)
         if not (folder / CONFIG_FILE).exists():
             write_settings(folder, config)
