@@ -46,13 +46,14 @@ MPI_ON_NODES = {
     "1 node × 8": ["--nodes", "1", "--workers-per-node", "8"],
 }
 AGREEING = [name for name, kind in STRATEGIES.items() if not (kind.has_servers or kind.in_one_process)]
-SCRIPT = """
+STEPS = 20
+SCRIPT = f"""
 import sys, torch, gradsync
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 sync = gradsync.attach(model, optimizer, strategy=sys.argv[1], record=sys.argv[2], report=False)
-for _ in range(20):
+for _ in range({STEPS}):
     loss = torch.nn.functional.cross_entropy(sync(torch.randn(8, 64)), torch.randint(0, 10, (8,)))
     loss.backward()
     sync.step()
@@ -115,7 +116,7 @@ def mpi_runs(count: int, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def script_ends(count: int, folder: Path) -> Iterator[tuple[int, str]]:
-    """The exit code of each torchrun, and the status of its record."""
+    """The exit code of each torchrun, and the status of its record; with one strategy after another."""
     script = folder / "script.py"
     script.write_text(SCRIPT)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
@@ -124,13 +125,20 @@ def script_ends(count: int, folder: Path) -> Iterator[tuple[int, str]]:
         place = folder / f"script-{number}"
         words = [*launch, AGREEING[number % len(AGREEING)], str(place)]
         done = subprocess.run(words, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-        status = read_run(place).status if place.exists() else "no record"
+        status = status_of(place) if place.exists() else "no record"
         if done.returncode or status != "completed":
             print(f"  {words[-2]}: {status}: {done.stderr[-2000:]}", flush=True)
         return done.returncode, status
 
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as at_once:
         yield from at_once.map(run, range(count))
+
+
+def status_of(folder: Path) -> str:
+    """A record is complete if every rank has written every step, and its end."""
+    run = read_run(folder)
+    counts = [len(run.steps(rank)) for rank in range(2)]
+    return run.status if counts == [STEPS, STEPS] else f"{run.status}, with {counts} steps of {STEPS}"
 
 
 def main() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +15,7 @@ from torch import nn
 
 import gradsync
 from gradsync.errors import InputError
-from gradsync.library import ending
+from gradsync.library import ending, exits
 from gradsync.rank import world
 
 
@@ -84,3 +87,33 @@ def test_with_two_models_attached_the_group_is_left_once_at_exit(group: list[Cal
     gradsync.attach(*parts(), "ddp")  # joins anew, and is left by the same registration
     assert dist.is_initialized()
     assert len(group) == 1
+
+
+def test_a_group_that_was_joined_is_left_although_its_record_was_refused(
+    group: list[Callable[[], None]], tmp_path: Path
+):
+    (tmp_path / "other").touch()
+    with pytest.raises(InputError, match="is not empty"):
+        gradsync.attach(*parts(), "ddp", record=tmp_path)
+    gradsync.attach(*parts(), "ddp", record=tmp_path / "mine", report=False)  # it finds the group there
+    assert group.count(ending.leave) == 1
+    ending.leave()
+    assert not dist.is_initialized()
+
+
+def test_the_ways_in_which_a_script_ends_are_given_back(tmp_path: Path):
+    """sys.exit as long as anything is attached; the hook and the signal as long as a record is open."""
+    exits.stop_all()  # of models that other tests have left attached
+    before = ways()
+    other = gradsync.attach(*parts(), "all-reduce")
+    assert ways()[1:] == before[1:]
+    for number in range(2):
+        with gradsync.attach(*parts(), "all-reduce", record=tmp_path / str(number), report=False):
+            assert all(now is not then for now, then in zip(ways(), before, strict=True))
+        assert ways()[1:] == before[1:]
+    other.detach()
+    assert ways() == before
+
+
+def ways() -> list[object]:
+    return [sys.exit, sys.excepthook, signal.getsignal(signal.SIGTERM)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,11 @@ from gradsync.errors import InputError
 from gradsync.library.recording import samples_in
 from gradsync.library.sync import Sync
 from gradsync.record import read_run
+from gradsync.strategies import STRATEGIES
+from recorded_loop import hooks_of
 
 STEPS, BATCH = 5, 6
+ALONE = [name for name, kind in STRATEGIES.items() if not kind.has_servers]
 PAUSE = 0.05
 
 
@@ -109,6 +113,39 @@ def test_the_batch_of_a_step_is_that_of_all_its_pieces(recorded: Callable[..., S
     assert {row["samples"] for row in run.steps()} == {6}
 
 
+@pytest.mark.parametrize(
+    ("dtype", "autocast", "precision"),
+    [
+        (torch.float64, None, "fp64"),
+        (torch.bfloat16, None, "bf16"),
+        (torch.float16, None, "fp16"),
+        (torch.float32, torch.bfloat16, "bf16"),
+    ],
+)
+def test_the_settings_have_the_precision_of_the_forward_pass(
+    tmp_path: Path, dtype: torch.dtype, autocast: torch.dtype | None, precision: str
+):
+    model = Net().to(dtype)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with gradsync.attach(model, optimizer, "local", record=tmp_path / "mine", report=False) as sync:
+        for _ in range(STEPS):
+            with torch.autocast("cpu", autocast, enabled=autocast is not None):
+                loss = sync(torch.randn(BATCH, 3, dtype=dtype)).square().mean()
+            loss.backward()
+            sync.step()
+    run = read_run(tmp_path / "mine")
+    assert run.summary is not None
+    assert run.asked.precision == run.resolved.precision == run.summary.precision == precision
+
+
+def test_a_compiled_model_has_the_name_of_its_class(tmp_path: Path):
+    model = torch.compile(Net(), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with gradsync.attach(model, optimizer, "local", record=tmp_path / "mine", report=False):
+        pass
+    assert read_run(tmp_path / "mine").asked.model == "Net"
+
+
 def test_what_is_not_logged_is_absent(recorded: Callable[..., Sync], tmp_path: Path):
     with recorded() as sync:
         for _ in range(STEPS):
@@ -133,21 +170,36 @@ def test_an_exception_in_the_block_is_in_the_record(recorded: Callable[..., Sync
     assert [row["step"] for row in run.steps()] == [1]
 
 
-def test_nothing_is_left_on_the_model_after_the_block(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("code", "status"), [(3, "failed"), ("no data", "failed"), (0, "completed"), (None, "completed")]
+)
+def test_a_script_that_ends_itself_in_the_block_has_failed_if_its_exit_code_says_so(
+    recorded: Callable[..., Sync], tmp_path: Path, code: object, status: str
+):
+    def leave() -> None:
+        with recorded() as sync:
+            step(sync)
+            sys.exit(code)
+
+    with pytest.raises(SystemExit):
+        leave()
+    run = read_run(tmp_path / "mine")
+    assert run.status == status
+    if status == "failed":
+        assert run.error is not None and run.error.traceback == ""
+        assert re.match(r"the script ended itself with exit code (3$|1: no data$)", run.error.message)
+
+
+@pytest.mark.parametrize("strategy", ALONE)
+def test_nothing_is_left_on_the_model_after_the_block(tmp_path: Path, strategy: str):
     model, optimizer = parts()
     before = hooks_of(model, optimizer)
-    with gradsync.attach(model, optimizer, "bucketed", record=tmp_path / "mine", report=False) as sync:
+    with gradsync.attach(model, optimizer, strategy, record=tmp_path / "mine", report=False) as sync:
         step(sync)
     assert hooks_of(model, optimizer) == before
     mse_loss(model(torch.randn(2, 3)), torch.zeros(2, 1)).backward()
     optimizer.step()
     assert len(rows(tmp_path / "mine")) == 1
-
-
-def hooks_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[int]:
-    kept = [vars(module) for module in model.modules()] + [vars(optimizer)]
-    counts = [len(value) for each in kept for name, value in each.items() if "hooks" in name and value is not None]
-    return [*counts, *(len(item._post_accumulate_grad_hooks or {}) for item in model.parameters())]
 
 
 def test_a_folder_that_holds_another_run_is_refused(recorded: Callable[..., Sync], tmp_path: Path):

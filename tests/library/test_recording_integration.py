@@ -94,15 +94,23 @@ def test_a_folder_that_cannot_take_the_record_is_refused_on_every_rank(printed: 
     assert list(counted.values()) == [4, 1, 2], counted
 
 
-def test_a_rank_that_fails_is_named_with_its_traceback(folder: Path):
-    done = subprocess.run([*LAUNCH, str(folder), "fails"], capture_output=True, text=True, timeout=100)
+EXITED = "the script ended itself with exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "message", "where"),
+    [("fails", "ValueError", "deliberate", "recorded_loop.py"), ("exits", "Exited", EXITED, "")],
+)
+def test_a_rank_that_fails_is_named_with_its_reason(folder: Path, how: str, kind: str, message: str, where: str):
+    """It takes no part in the steps that the other still makes."""
+    done = subprocess.run([*LAUNCH, str(folder), how], capture_output=True, text=True, timeout=100)
     assert done.returncode == 1
-    run = run_in(folder / "fails")
+    run = run_in(folder / how)
     assert run.status == "failed" and run.error
-    assert (run.error.rank, run.error.type, run.error.message) == (1, "ValueError", "deliberate")
-    assert "recorded_loop.py" in run.error.traceback
-    assert len(run.steps()) >= BATCHES
-    assert "rank 1: ValueError: deliberate" in done.stderr
+    assert (run.error.rank, run.error.type, run.error.message) == (1, kind, message)
+    assert where in run.error.traceback and bool(where) == bool(run.error.traceback)
+    assert BATCHES <= len(run.steps()) <= BATCHES + 1
+    assert f"rank 1: {kind}: {message}" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 
+from gradsync.errors import InputError
+from gradsync.observe import in_process
+from gradsync.rank.world import World
 from gradsync.record import Run, read_run
 
 SCRIPT = """
+import multiprocessing
 import gradsync
 gradsync.watch(out="kept", name="mine", log_to="tensorboard")
 gradsync.watch()  # a cell of a notebook that runs twice
@@ -37,6 +42,8 @@ for epoch in range(3):
         [net(x) for x, _ in loader]
 torch.save(net, "net.pt")  # nothing of ours is in it
 print(type(torch.load("net.pt", weights_only=False)).__name__, scaler.get_scale() < 2.0**127)
+child = multiprocessing.get_context("fork").Process(target=int)  # its end is not that of the run
+child.start(), child.join()
 raise ValueError("enough")
 """
 
@@ -77,3 +84,41 @@ def test_a_script_that_dies_at_import_is_told_apart(tmp_path: Path):
     assert "ModuleNotFoundError" in process.stderr
     assert "torch was imported by 1 process, but no optimizer of torch.optim made a step" in process.stderr
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+RANKS = Path(__file__).parent.parent / "support" / "scripts" / "watched_ranks.py"
+STEPS, BATCH = 12, 3  # that it makes
+
+
+@pytest.mark.parametrize(("how", "status"), [("completes", "completed"), ("fails", "failed")])
+def test_all_ranks_of_a_script_are_recorded_however_it_ends(tmp_path: Path, how: str, status: str):
+    """Where rank 1 fails, torchrun ends rank 0, which writes the summary, with SIGTERM."""
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(RANKS), how]
+    process = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    run = read_run(tmp_path / "kept" / "mine")
+    assert isinstance(run, Run) and run.summary, process.stderr
+    assert (run.status, run.summary.strategy, run.summary.world_size) == (status, "ddp", 2)
+    assert len(run.steps(0)) == len(run.steps(1)) == STEPS
+    assert run.summary.batch_size == 2 * BATCH and run.summary.precision == "bf16"
+    if how == "completes":
+        assert process.returncode == 0 and process.stdout.count("the end of rank") == 2
+        assert process.stdout.count("the ledger of a step, rank by rank") == 1
+    else:
+        assert process.returncode == 1
+        assert run.summary.error and run.summary.error.rank == 1 and run.summary.error.message == "deliberate"
+        assert "exitcode  : -15" in process.stderr  # of rank 0, as without us
+        assert "rank 1: ValueError: deliberate" in process.stderr
+
+
+def test_a_rank_does_not_wait_for_ever_for_rank_0_to_choose_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Which it does not if it has given up, or does not train."""
+    monkeypatch.setattr(in_process, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    store = dist.HashStore()
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: store)
+    with pytest.raises(InputError, match=r"rank 1 is not recorded, as rank 0, .* recorded no step within 0.05 s"):
+        in_process.agreed_folder(World(1, 2), tmp_path, None)
+    chosen = in_process.agreed_folder(World(0, 2), tmp_path, "mine")
+    assert in_process.agreed_folder(World(1, 2), tmp_path, None) == chosen == tmp_path / "mine"

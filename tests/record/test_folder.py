@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,6 +48,62 @@ def test_rows_are_on_disk_at_once_and_a_half_written_one_is_left_out(tmp_path: P
         file.write('{"kind": "step", "st')
     assert list(read_rows(path)) == [step_row(loss=None)]
     log.close()
+
+
+def test_a_signal_handler_may_write_a_row_wherever_it_interrupts_another(tmp_path: Path):
+    """Python runs handlers between any two lines."""
+    log, between = RankLog(tmp_path, 0), []
+
+    def interrupt(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not RankLog.write.__code__:
+            return None
+        if event == "line":
+            sys.settrace(None)
+            between.append(frame.f_lineno)
+            log.write("between", line=frame.f_lineno)
+            sys.settrace(interrupt)
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        log.write("row")
+    finally:
+        sys.settrace(before)
+    assert len(between) > 2
+    assert sorted(row.get("line", 0) for row in written(tmp_path)) == [0, *between]
+
+
+def written(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in rank_file(folder, 0).read_text().splitlines()]
+
+
+class FullDisk:
+    """Takes ten bytes of every row, and no more until there is room."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.room, self.fresh = file, False, True
+
+    def write(self, row: bytes) -> int:
+        self.fresh = self.room or not self.fresh
+        if self.fresh and not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self.file.write(row if self.room else row[:10])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def test_nothing_stays_of_a_row_for_which_the_disk_has_no_room(tmp_path: Path):
+    log = RankLog(tmp_path, 0)
+    log.write("first")
+    log._file = full = FullDisk(log._file)  # type: ignore[assignment]
+    with pytest.raises(OSError, match="No space left"):
+        log.write("lost", values=[1, 2, 3])
+    full.room = True
+    log.write("last")
+    log.close()
+    assert [row["kind"] for row in written(tmp_path)] == ["first", "last"]
 
 
 json_like = st.recursive(

@@ -10,11 +10,12 @@ payload and what they were (``kind``). No message is added for that.
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, Literal
 
 import torch
@@ -200,17 +201,26 @@ class Comm(ABC):
 class Background:
     """A thread that makes calls in the order they were submitted, each after a pause.
 
-    One thread makes all of them: the order of collectives must be the same on every rank.
+    One thread makes all of them: the order of collectives must be the same on every rank. It is no pool of
+    concurrent.futures, which takes no more calls when Python exits: a rank may have to wait for the others then.
     """
 
     def __init__(self, name: str, pause: float = 0.0) -> None:
         self._pause = pause
-        self._thread = ThreadPoolExecutor(1, name)
+        self._closed = False
+        self._calls: SimpleQueue[tuple[Callable[[], object], Future[Any]]] = SimpleQueue()
+        threading.Thread(target=self._make_calls, name=name, daemon=True).start()
 
     def run(self, call: Callable[[], object]) -> Future[Any]:
         ended: Future[Any] = Future()
+        self._calls.put((call, ended))
+        return ended
 
-        def run_late() -> None:
+    def _make_calls(self) -> None:
+        while True:
+            call, ended = self._calls.get()
+            if self._closed:
+                return
             time.sleep(self._pause)
             try:
                 call()
@@ -218,12 +228,12 @@ class Background:
                 ended.set_exception(error)
             else:
                 ended.set_result(None)
-
-        self._thread.submit(run_late)
-        return ended
+            del call, ended  # and what they hold
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """After the call in progress; those that wait are not made."""
+        self._closed = True
+        self._calls.put((lambda: None, Future()))  # it may be waiting for one
 
 
 def flat(tensor: Tensor) -> Tensor:

@@ -162,10 +162,16 @@ def abort_on_error() -> None:
 
     def show_and_abort(*error: Any) -> None:
         show(*error)
-        sys.stderr.flush()
-        mpi().COMM_WORLD.Abort(1)
+        abort(1)
 
     sys.excepthook = show_and_abort
+
+
+def abort(code: int) -> None:
+    """End all ranks."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    mpi().COMM_WORLD.Abort(code)
 
 
 def raised(error: BaseException) -> bool:

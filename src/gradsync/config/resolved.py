@@ -167,6 +167,8 @@ def resolve(asked: RunConfig, facts: Facts, cores: int | None = None) -> Resolve
         raise InputError(
             f"{strategy} does not run over MPI. Use bucketed, which computes the same, or another transport."
         )
+    if asked.precision == "fp16" and asked.device == "cpu":  # a script that is not ours may do it nevertheless
+        raise InputError(NO_FP16)
     batch_size = global_batch(asked, workers)
     optimizer = optimizer_for(asked)
     on_nodes = asked.nodes or asked.hosts or asked.is_emulated or asked.launcher == "slurm"
@@ -283,8 +285,6 @@ def refuse_contradictions(config: Resolved) -> None:
         raise InputError(
             f"{config.strategy} has no messages between replicas: --sync-bn needs a process for every worker."
         )
-    if config.precision == "fp16" and config.device == "cpu":
-        raise InputError(NO_FP16)
     if config.has_servers:
         refuse_what_servers_cannot(config)
     elif config.servers:

@@ -76,7 +76,8 @@ def attach(
     meter = Recorder(device) if record is not None else Stopwatch()
     comm = mpi_comm(meter) if over_mpi else TorchComm(here.rank, here.size, meter)
     agreeing = construct(strategy, comm, buffers, options, Roles(workers=replicas), unused)
-    joined = not over_mpi and world.join(here, device)
+    if not over_mpi and world.join(here, device):
+        ending.own_group()
     if record is not None:
         recording.claim(Path(record), comm, device)
     sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer, unused)
@@ -84,7 +85,7 @@ def attach(
         settings = settings_of(sync, Path(record), kind, name, over_mpi=over_mpi, replicas=replicas, sync_bn=sync_bn)
         settings.log_to = settings.asked.log_to = names
         sync.record(recording.Recording(Path(record), here, agreeing, settings), report, names)
-    ending.look_after(sync, joined)
+    ending.look_after(sync)
     _Attached.count += 1
     agreeing.on_detach(_Attached.one_less)
     if _Attached.count > 1:
@@ -92,6 +93,7 @@ def attach(
             other.expect_even()
     elif sync.size > 1 and not (sync_bn or sends_from_gpu(comm, device)):
         sync.expect_uneven(device)
+        ending.wait_at_exit(sync)
     return sync
 
 

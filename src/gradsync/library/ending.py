@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import atexit
 import gc
-import signal
-import sys
-import threading
+import os
 from contextlib import suppress
 from functools import cache
-from types import TracebackType
-from typing import Any, NoReturn
 from weakref import WeakSet
 
-from gradsync.library.recording import Stopped
+from gradsync.comm import mpi
+from gradsync.library.exits import Exited, ended_by, listen
 from gradsync.library.sync import Sync
 from gradsync.rank import world
 
 _living: WeakSet[Sync] = WeakSet()
-_recorded: list[Sync] = []  # until their records are closed, whether anything else refers to them or not
+_waited_for: list[Sync] = []  # by the other ranks, whether anything else here refers to them or not
 _joined = False
 
 
@@ -29,50 +26,30 @@ def living() -> list[Sync]:
     return list(_living)
 
 
-def look_after(sync: Sync, joined: bool) -> None:
-    """Close and detach it at the end of the script at the latest. ``joined``: the group is ours, to be left then."""
+def own_group() -> None:
+    """The process group has been created for the script, and is left at its end."""
     global _joined
-    _joined = _joined or joined
+    _joined = True
+    leave_at_exit()
+
+
+def look_after(sync: Sync) -> None:
+    """Detach it at the end of the script at the latest, and close its record before a failure ends the script."""
     _living.add(sync)
-    if joined:
-        leave_at_exit()
-    if sync.is_recorded:
-        _recorded.append(sync)
-        leave_at_exit()
-        close_on_failure()
+    sync.strategy.on_detach(listen(sync.close_record if sync.is_recorded else None))
+    leave_at_exit()
 
 
-@cache  # registered once, however often the group is joined
+def wait_at_exit(sync: Sync) -> None:
+    """Take part in the steps of the others at the end of the script, also if its variables are gone by then."""
+    _waited_for.append(sync)
+    sync.strategy.on_detach(_waited_for.clear)
+
+
+@cache  # registered once, however many models are attached
 def leave_at_exit() -> None:
     atexit.register(leave)
-
-
-@cache
-def close_on_failure() -> None:
-    """Have records closed before an exception or SIGTERM ends the script."""
-    show = sys.excepthook
-
-    def close_and_show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        close_all(error)
-        show(kind, error, trace)
-
-    sys.excepthook = close_and_show
-    in_main = threading.current_thread() is threading.main_thread()
-    if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end_by_signal)
-
-
-def end_by_signal(number: int, _: Any) -> NoReturn:
-    close_all(Stopped(signal.Signals(number).name))
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)  # the exit code stays that of the signal
-    raise SystemExit(128 + number)
-
-
-def close_all(error: BaseException | None = None) -> None:
-    while _recorded:
-        with suppress(OSError):  # the disk is full: the script's own end matters more
-            _recorded.pop(0).close_record(error)
+    os.register_at_fork(after_in_child=lambda: atexit.unregister(leave))
 
 
 def leave() -> None:
@@ -83,19 +60,19 @@ def leave() -> None:
     process (2 of 80 bare scripts).
     """
     global _joined
+    error = ended_by()
     for sync in living():
-        if not failed() and world.is_joined():
+        if error is None and (world.is_joined() or sync.comm.transport == "mpi"):
             with suppress(RuntimeError):  # the others have failed
                 sync.wait_for_others()
-    close_all(getattr(sys, "last_value", None))
+    for sync in living():
+        with suppress(OSError):  # the disk is full: the script's own end matters more
+            sync.close_record(error)
     for sync in living():
         sync.detach()
+        if sync.comm.transport == "mpi" and isinstance(error, Exited):
+            mpi.abort(error.code)  # its own end would wait for the others, who wait for this rank
     gc.collect()
     if _joined:
         world.leave()
     _joined = False
-
-
-def failed() -> bool:
-    """Whether an exception is about to end the script."""
-    return getattr(sys, "last_value", None) is not None

@@ -25,6 +25,8 @@ from gradsync.comm import Comm
 from gradsync.comm.clock import ClockOffset, measure_offset, round_trip
 from gradsync.config import Resolved
 from gradsync.errors import InputError
+from gradsync.library.exits import Exited, Stopped, cause_of, undisturbed
+from gradsync.library.settings import precision_of
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.rank.facts import end_facts, error_facts, fingerprints, place_facts, strategy_facts
@@ -64,10 +66,12 @@ class Recording:
 
     # --- a step ---
 
+    @undisturbed
     def forward(self, inputs: Iterable[Any]) -> None:
         """The model is called for training."""
         count = samples_in(inputs)
         if not self._begun:
+            self._config.precision = self._config.asked.precision = precision_of(self._strategy.model)
             self._begin(count)
         if not self._in_step:
             self._write_row()
@@ -101,12 +105,14 @@ class Recording:
             target.setdefault("metrics", {}).update(metrics)
         target.update(found)
 
+    @undisturbed
     def no_batch(self) -> None:
         """A step in which this rank takes part without a batch of its own."""
         self._write_row()
         self._in_step, self._samples = True, 0
         self._comm.meter.phase("agree")
 
+    @undisturbed
     def step_ends(self) -> None:
         if not self._begun:
             self._begin()
@@ -153,6 +159,7 @@ class Recording:
 
     # --- the end ---
 
+    @undisturbed
     def close(self, error: BaseException | None = None) -> None:
         """Write how it ended. Without an error every rank calls this at the same point of the program."""
         if self._ended:
@@ -164,18 +171,14 @@ class Recording:
             self._write_settings()
         self._write_row()
         self._sampler.__exit__()
-        if error is not None:
-            self._log.write("error", **error_facts(error, (InputError, Stopped)))
+        if (cause := cause_of(error)) is not None:
+            self._log.write("error", **error_facts(cause, (InputError, Stopped, Exited)))
         else:
             with suppress(RuntimeError):  # another rank has failed since
                 self._log.write("round-trip", round_trip=round_trip(self._quiet, self._device))
                 self._log.write("clock", **asdict(measure_offset(self._quiet, self._device)))
             self._log.write("end", **end_facts(), **fingerprints(self._strategy.model))
         self._log.close()
-
-
-class Stopped(Exception):
-    """A signal ended the script; the message is its name."""
 
 
 def samples_in(inputs: Iterable[Any]) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gradsync.errors import InputError
 from gradsync.launch.finish import finish
+from gradsync.library.exits import Stopped
 from gradsync.record import Run, rank_records
 
 PATIENCE_SECONDS = 10  # for the last words of the other ranks, once this one has ended
@@ -44,10 +45,11 @@ def print_tables(run: Run) -> None:
         say(failure(run), sys.stderr)
 
 
-def finish_recording(folder: Path, count: int, signal: str | None, show: bool) -> None:
+def finish_recording(folder: Path, count: int, cause: BaseException | None, show: bool) -> None:
+    """``cause``: what has ended this rank's script, if anything."""
     wait_for_ranks(folder, count)
     try:
-        run = summarized(folder, signal)
+        run = summarized(folder, str(cause) if isinstance(cause, Stopped) else None)
     except InputError as error:  # somebody else has finished it, or its rows are damaged
         print(f"gradsync: {error}", file=sys.stderr)
         return

@@ -16,7 +16,8 @@ from torch.optim import Optimizer
 
 from gradsync.comm import Comm
 from gradsync.errors import InputError
-from gradsync.library.recording import Recording, Stopped, read_values
+from gradsync.library.exits import cause_of, undisturbed
+from gradsync.library.recording import Recording, read_values
 from gradsync.library.report import finish_recording
 from gradsync.library.uneven import Presence, weigh
 from gradsync.live.trackers.running import Trackers
@@ -167,18 +168,16 @@ class Sync:
         else:
             read_values(values)  # refused alike
 
+    @undisturbed
     def close_record(self, error: BaseException | None = None) -> None:
         """End the record; rank 0 writes the summary of all ranks. ``error``: what has ended the loop, if anything."""
         recording, self._recording = self._recording, None
         if recording is None:
             return
-        if isinstance(error, KeyboardInterrupt):
-            error = Stopped("SIGINT")
         recording.close(error)
         if self.rank == 0:
-            signal = str(error) if isinstance(error, Stopped) else None
             try:
-                finish_recording(recording.folder, self.size, signal, self._report)
+                finish_recording(recording.folder, self.size, cause_of(error), self._report)
             finally:
                 self._trackers.end()
 
@@ -252,7 +251,7 @@ class Sync:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if cause_of(error) is None:  # sys.exit() without a code is no failure
             self.wait_for_others()
         self.close_record(error)
         self.detach()

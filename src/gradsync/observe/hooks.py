@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import sys
 from collections.abc import Callable
 from multiprocessing.util import Finalize
 from typing import Any
@@ -17,6 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from gradsync.library.exits import ended_by, put_back
 from gradsync.observe.averaging import Averaging
 from gradsync.observe.messages import Messages
 from gradsync.observe.watcher import Watcher
@@ -138,23 +138,6 @@ class Hooks:
             original(status)
 
         return _exit
-
-
-def ended_by() -> BaseException | None:
-    """The exception that is ending the process.
-
-    A process of multiprocessing hides it from exit handlers, but not from its own; behind the sys.exit of
-    torch.multiprocessing it is the one before.
-    """
-    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
-    if isinstance(error, SystemExit):
-        return (error.__context__ or error) if error.code else None
-    return error
-
-
-def put_back(place: Any, name: str, ours: Any, original: Any) -> None:
-    if getattr(place, name) is ours:
-        setattr(place, name, original)
 
 
 class Depth:

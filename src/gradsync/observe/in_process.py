@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradsync.errors import InputError
+from gradsync.library.exits import listen
 from gradsync.live import trackers
 from gradsync.live.trackers.running import Trackers
 from gradsync.observe.entrance import FOLDER
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 AGREED = "gradsync/watch/folder"
 """The key under which rank 0 tells the others where the run is recorded."""
+
+PATIENCE_SECONDS = 30
+"""In which rank 0 must end its first step after another rank has ended its own: meanwhile that one does not train."""
 
 _watched: list[Watcher] = []
 """This process is watched once."""
@@ -57,26 +62,36 @@ def watch(
     def place(here: World) -> Path:
         folder = agreed_folder(here, Path(out), name)
         logged.begin(folder, names if here.rank == 0 else ())
+        listen(watcher.ends)
         return folder
 
     def end(record: Recording) -> None:
         finish(record, report)
         logged.end()
 
-    start(Watcher(place, end))
+    watcher = Watcher(place, end)
+    start(watcher)
 
 
 def start(watcher: Watcher) -> None:
+    listen()
     _watched.append(watcher)
     Hooks(watcher).install()
 
 
 def agreed_folder(here: World, out: Path, name: str | None) -> Path:
-    """Rank 0 chooses it with the first step, and tells the others over the store through which all have met."""
+    """Rank 0 chooses it with its first step, and tells the others over the store through which all have met."""
     import torch.distributed as dist
 
     store = dist.distributed_c10d._get_default_store() if dist.is_initialized() else None
     if here.rank != 0 and store is not None:
+        try:
+            store.wait([AGREED], timedelta(seconds=PATIENCE_SECONDS))
+        except RuntimeError:
+            raise InputError(
+                f"rank {here.rank} is not recorded, as rank 0, which chooses the folder, has recorded no step within "
+                f"{PATIENCE_SECONDS} s of its first one"
+            ) from None
         return Path(store.get(AGREED).decode())
     folder = out / (
         name or f"{time.strftime('%Y%m%d-%H%M%S')}-{Path(sys.argv[0]).stem or 'interactive'}-{here.size}w"
@@ -92,4 +107,4 @@ def finish(record: Recording, report: bool) -> None:
 
     if record.folder is not None and record.here.rank == 0:
         with suppress(OSError):  # the disk is full: the script's own end matters more
-            finish_recording(record.folder, record.here.size, None, report)
+            finish_recording(record.folder, record.here.size, record.cause, report)

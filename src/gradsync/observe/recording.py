@@ -19,12 +19,14 @@ from torch import nn
 
 from gradsync import models
 from gradsync.errors import InputError
-from gradsync.library.recording import Stopped, samples_in
+from gradsync.library.exits import Exited, Stopped, cause_of, undisturbed
+from gradsync.library.recording import samples_in
+from gradsync.library.settings import bare, precision_of
 from gradsync.meter.host import HostSampler
 from gradsync.meter.network import choose_counter
 from gradsync.meter.recorder import Recorder
 from gradsync.observe.clocks import compare_clocks
-from gradsync.observe.seen import bare, settings_of, strategy_of
+from gradsync.observe.seen import settings_of, strategy_of
 from gradsync.rank.facts import end_facts, error_facts, fingerprints, place_facts
 from gradsync.rank.world import World, discover
 from gradsync.record import CONFIG_FILE, RankLog, rank_file, write_settings
@@ -50,7 +52,11 @@ class Recording:
         self.folder: Path | None = None
         self._watcher, self._meter, self._place, self._device = watcher, meter, place, device
         self._model, self._inner = ref(model), ref(bare(model))
+        self._precision = precision_of(model)
         self._hashed: dict[str, str] = {}
+        self.cause: BaseException | None = None
+        """What has ended the script, if anything."""
+
         self._pid = os.getpid()
         self._log = LaterLog()
         counter = choose_counter(self.here.interface, self.here.local_size) if self.here.size > 1 else None
@@ -60,12 +66,14 @@ class Recording:
 
     @property
     def is_open(self) -> bool:
-        return self.folder is not None
+        """Not in a process that was forked from the one that trains, such as a loader."""
+        return self.folder is not None and os.getpid() == self._pid
 
     def samples(self, model: nn.Module, inputs: list[Any]) -> int:
         """Of several models, the first one called sees every sample."""
         return (samples_in(inputs) or 0) if self._model() is model else 0
 
+    @undisturbed
     def step(self, row: dict[str, Any], optimizer: Any) -> None:
         self.steps += 1
         if self.folder is None:
@@ -82,7 +90,8 @@ class Recording:
         assert model is not None
         folder = self._place(here)
         strategy = strategy_of(model, row["collectives"], here.size)
-        config = settings_of(model, optimizer, strategy, row.get("samples", 1), here.size, folder)
+        batch = row.get("samples", 1)
+        config = settings_of(model, optimizer, strategy, batch, self._precision, here.size, folder)
         claim(folder, here.rank)
         if not (folder / CONFIG_FILE).exists():
             write_settings(folder, config)
@@ -114,10 +123,9 @@ class Recording:
         self._sampler.__exit__()
         if self.folder is None:
             return
-        if isinstance(error, KeyboardInterrupt):
-            error = Stopped("SIGINT")
-        if error is not None:
-            self._log.write("error", **error_facts(error, (InputError, Stopped)))
+        self.cause = cause_of(error)
+        if self.cause is not None:
+            self._log.write("error", **error_facts(self.cause, (InputError, Stopped, Exited)))
         else:
             self._log.write("end", **end_facts(), **(self._hashes() or self._hashed), remarks=self._watcher.remarks)
         self._log.close()

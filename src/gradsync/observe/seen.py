@@ -15,23 +15,9 @@ from torch import nn
 
 from gradsync.config import Facts, Resolved, RunConfig, Shape, resolve
 from gradsync.errors import InputError
-from gradsync.library.settings import PRECISIONS
+from gradsync.library.settings import Precision, name_of
 
-WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 SHARDED = ("FullyShardedDataParallel", "FSDPModule")
-
-
-def bare(model: nn.Module) -> nn.Module:
-    """The model without what torch has wrapped around it."""
-    while inner := getattr(model, WRAPPERS.get(type(model).__name__, ""), None):
-        model = inner
-    return model
-
-
-def name_of(model: nn.Module) -> str:
-    """FSDP changes the class of what it shards: FSDPNet is a Net."""
-    kind = type(bare(model))
-    return next((base.__name__ for base in kind.__mro__ if "FSDP" not in base.__name__), kind.__name__)
 
 
 def strategy_of(model: nn.Module, collectives: Iterable[Any], size: int) -> str:
@@ -47,7 +33,9 @@ def strategy_of(model: nn.Module, collectives: Iterable[Any], size: int) -> str:
     return " + ".join(seen) or "none seen"
 
 
-def settings_of(model: nn.Module, optimizer: Any, strategy: str, batch: int, size: int, folder: Path) -> Resolved:
+def settings_of(
+    model: nn.Module, optimizer: Any, strategy: str, batch: int, precision: Precision, size: int, folder: Path
+) -> Resolved:
     """A setting of the script that we have no name for is left out."""
     parameter = next(item for item in model.parameters() if item.requires_grad)
     group = optimizer.param_groups[0] if optimizer is not None else {}
@@ -62,7 +50,6 @@ def settings_of(model: nn.Module, optimizer: Any, strategy: str, batch: int, siz
     }
     guessed: dict[str, Any] = {
         "device": "cuda" if parameter.is_cuda else "cpu" if parameter.device.type == "cpu" else "auto",
-        "precision": precision_of(parameter),
         "optimizer": type(optimizer).__name__.lower(),
         "lr": float(group.get("lr", 0.01)),
         "weight_decay": float(group.get("weight_decay", 0.0)),
@@ -75,13 +62,9 @@ def settings_of(model: nn.Module, optimizer: Any, strategy: str, batch: int, siz
         except InputError:
             continue
         whole[name] = value
-    return resolve(RunConfig(**whole), Facts())
-
-
-def precision_of(parameter: torch.Tensor) -> str:
-    kind = parameter.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else parameter.dtype
-    return PRECISIONS.get(dtype, str(dtype).removeprefix("torch."))
+    settings = resolve(RunConfig(**whole), Facts())
+    settings.precision = settings.asked.precision = precision  # the script's: fp16 on a CPU is not refused
+    return settings
 
 
 def shape_of_cluster(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:

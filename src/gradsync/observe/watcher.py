@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsync.ledger.cost import Traffic
+from gradsync.library.exits import undisturbed
 
 if TYPE_CHECKING:
     from gradsync.meter.recorder import Call, Recorder
@@ -304,6 +305,7 @@ class Watcher:
         if self.record:
             self.record.group_ends()
 
+    @undisturbed
     @unnoticed
     def ends(self, error: BaseException | None = None) -> None:
         record, self.record = self.record, None

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -78,17 +77,22 @@ def finite(value: Any) -> Any:
 class RankLog:
     """One rank's rows, each on disk before the next step starts, so that a killed run keeps them all.
 
-    Two threads write: the training thread, and the one that samples the host.
+    Two threads write: the training thread, and the one that samples the host; and a signal handler may, in the middle
+    of ``write``. There is no lock that it could wait for in vain, as the kernel appends a row in one piece.
     """
 
     def __init__(self, folder: Path, rank: int) -> None:
-        self._file = open(rank_file(folder, rank), "a", encoding="utf-8", buffering=1)  # noqa: SIM115
-        self._one_at_a_time = threading.Lock()
+        self._file = open(rank_file(folder, rank), "ab", buffering=0)  # noqa: SIM115
 
     def write(self, kind: str, **values: Any) -> None:
-        row = strict_json({"kind": kind, **values}) + "\n"
-        with self._one_at_a_time:
-            self._file.write(row)
+        row = (strict_json({"kind": kind, **values}) + "\n").encode()
+        written = self._file.write(row)
+        while written < len(row):  # the disk is full: either there is room again, or nothing stays of this row
+            try:
+                written += self._file.write(row[written:])
+            except OSError:
+                self._file.truncate(self._file.seek(0, os.SEEK_END) - written)
+                raise
 
     def close(self) -> None:
         self._file.close()

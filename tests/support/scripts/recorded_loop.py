@@ -1,6 +1,6 @@
 """A user's own loop that is recorded; started by test_recording_integration.py in two processes.
 
-recorded_loop.py FOLDER complete|fails|waits
+recorded_loop.py FOLDER complete|fails|exits|waits
 """
 
 from __future__ import annotations
@@ -48,13 +48,22 @@ def epoch(sync: Sync, number: int, count: int = BATCHES) -> None:
         sync.log(loss=loss, accuracy=(outputs.argmax(1) == labels).float().mean(), epoch=number)
 
 
+def hooks_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[int]:
+    kept = [vars(module) for module in model.modules()] + [vars(optimizer)]
+    counts = [len(value) for each in kept for name, value in each.items() if "hooks" in name and value is not None]
+    return [*counts, *(len(item._post_accumulate_grad_hooks or {}) for item in model.parameters())]
+
+
 def complete(folder: Path, strategy: str) -> None:
-    with gradsync.attach(*parts(), strategy, record=folder / strategy) as sync:
+    model, optimizer = parts()
+    before = hooks_of(model, optimizer)
+    with gradsync.attach(model, optimizer, strategy, record=folder / strategy) as sync:
         for number in range(1, EPOCHS + 1):
             epoch(sync, number)
             with torch.no_grad():
                 time.sleep(0.1)
                 sync(torch.randn(BATCH, 64))
+    assert hooks_of(model, optimizer) == before
 
 
 def uneven(folder: Path) -> None:
@@ -81,6 +90,14 @@ def fails(folder: Path) -> None:
     epoch(sync, 2)
 
 
+def exits(folder: Path) -> None:
+    sync = gradsync.attach(*parts(), "all-reduce", record=folder / "exits")
+    epoch(sync, 1)
+    if sync.rank == 1:
+        sys.exit(3)
+    epoch(sync, 2)
+
+
 def waits(folder: Path) -> None:
     sync = gradsync.attach(*parts(), "all-reduce", record=folder / "waits")
     epoch(sync, 1)
@@ -95,7 +112,7 @@ def main(folder: Path, how: str) -> None:
         uneven(folder)
         refused(folder)
     else:
-        {"fails": fails, "waits": waits}[how](folder)
+        {"fails": fails, "exits": exits, "waits": waits}[how](folder)
 
 
 if __name__ == "__main__":

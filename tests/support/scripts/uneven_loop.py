@@ -1,0 +1,33 @@
+"""A loop whose ranks have different numbers of batches, without anything of ours at its end; started by test_ending.
+
+With torchrun the script makes the group itself; mpiexec makes none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import gradsync
+
+BATCHES = (9, 4)
+
+
+def main() -> None:
+    """What it attaches is a local variable, and gone when the script ends."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    atexit.register(lambda: print("weights", *model.weight.flatten().tolist(), flush=True))  # after ours
+    sync = gradsync.attach(model, torch.optim.SGD(model.parameters(), 0.1), "all-reduce")
+    for _ in range(BATCHES[sync.rank]):
+        sync(torch.randn(3, 4)).square().mean().backward()
+        sync.step()
+
+
+main()
