@@ -47,7 +47,7 @@ def test_it_shows_where_the_time_and_the_bytes_of_the_loop_went(printed: str, fo
     for rank in figures.ranks:
         assert rank.ledger and rank.seconds_per_step
         assert sum(rank.ledger.values()) == pytest.approx(rank.seconds_per_step, rel=0.02)
-        assert rank.ledger["data"] > READ_SECONDS
+        assert rank.ledger["data"] > READ_SECONDS * (1 - 1 / BATCHES)  # the step after a test begins with its forward
         assert rank.payload and rank.network and rank.network.closed_form and figures.gradient_bytes
         assert rank.payload.kinds["gradients"].sent_bytes == figures.steps * figures.gradient_bytes
         assert rank.network.closed_form.sent_bytes == figures.steps * cost.all_reduce(2, figures.gradient_bytes).sent
