@@ -138,17 +138,18 @@ def read_blocks(drawn: str, shown: Cells, width: int) -> Rows:
 
 
 def read_csv(table: Table, path: Path) -> Rows:
-    """The numbers of the file written as their columns say; columns without any value are left out, as elsewhere."""
+    """The numbers of the file written as their columns say, and text as it is; columns without any value are left out,
+    as elsewhere."""
     with open(path, newline="") as file:
         headings, *lines = list(csv.reader(file))
     assert headings == raw_cells(table)[0]
     found: list[list[Value]] = [[] for _ in lines]
     place = 0
-    for column in table.columns:
+    for index, column in enumerate(table.columns):
         is_followed = headings[place + 1 : place + 2] == [f"{one_line(column.heading)} deviation"]
-        for values, line in zip(found, lines, strict=True):
+        for row, values, line in zip(table.rows, found, lines, strict=True):
             mean, deviation = number(line[place]), number(line[place + 1]) if is_followed else None
-            values.append(spread(mean, deviation))
+            values.append(line[place] if isinstance(row[index], str) else spread(mean, deviation))
         place += 1 + is_followed
     kept = [index for index in range(len(table.columns)) if any(row[index] is not None for row in table.rows)]
     return [[one_line(table.columns[index].text(row[index])) for index in kept] for row in found]
