@@ -168,11 +168,7 @@ class Strategy:
         found = []
         for name, parameter in self._trainable:
             if parameter.grad is None:
-                raise InputError(
-                    f"parameter {name} got no gradient in this step. Every trainable parameter must be used in "
-                    "every step on every rank. HINT: freeze it with requires_grad_(False), use it, or let attach "
-                    'count it as zero: unused="zero".'
-                )
+                raise without_gradient(name)
             found.append(parameter.grad)
         return found
 
@@ -196,3 +192,11 @@ class Strategy:
             return None
         layers = [layer for layer in self.model.modules() if isinstance(layer, SyncBatchNorm)]
         return sum((layer.traffic() for layer in layers), traffic + self._buffer_sync.traffic())
+
+
+def without_gradient(name: str) -> InputError:
+    return InputError(
+        f"parameter {name} got no gradient in this step. Every trainable parameter must be used in every step on "
+        "every rank. HINT: freeze it with requires_grad_(False), use it, or let attach count it as zero: "
+        'unused="zero".'
+    )
