@@ -10,11 +10,12 @@ payload and what they were (``kind``). No message is added for that.
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, Literal
 
 import torch
@@ -136,6 +137,10 @@ class Comm(ABC):
         """The device a small message must be on to be sent."""
         return torch.device("cpu")
 
+    def on_host(self) -> Comm:
+        """This end of the group for messages from host memory, which do not queue behind those of a GPU."""
+        return self
+
     @contextmanager
     def slow_link(self, seconds: float) -> Iterator[None]:
         """While the block runs, every message of this rank is delayed by this many seconds. 0 changes nothing."""
@@ -200,12 +205,19 @@ class Comm(ABC):
 class Background:
     """A thread that makes calls in the order they were submitted, each after a pause.
 
-    One thread makes all of them: the order of collectives must be the same on every rank.
+    One thread makes all of them: the order of collectives must be the same on every rank. An executor's would end
+    before what is registered with ``atexit``, where a rank that has run out of batches still communicates.
     """
 
     def __init__(self, name: str, pause: float = 0.0) -> None:
         self._pause = pause
-        self._thread = ThreadPoolExecutor(1, name)
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._closed = False
+        threading.Thread(target=self._make_calls, name=name, daemon=True).start()
+
+    def _make_calls(self) -> None:
+        while (call := self._calls.get()) and not self._closed:
+            call()
 
     def run(self, call: Callable[[], object]) -> Future[Any]:
         ended: Future[Any] = Future()
@@ -219,11 +231,13 @@ class Background:
             else:
                 ended.set_result(None)
 
-        self._thread.submit(run_late)
+        self._calls.put(run_late)
         return ended
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Make no more calls, not even those that were submitted."""
+        self._closed = True
+        self._calls.put(None)
 
 
 def flat(tensor: Tensor) -> Tensor:

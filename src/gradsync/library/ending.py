@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 from weakref import WeakSet
 
+from gradsync.library import uneven
 from gradsync.library.recording import Stopped
 from gradsync.library.sync import Sync
 from gradsync.rank import world
@@ -34,7 +35,7 @@ def look_after(sync: Sync, joined: bool) -> None:
     global _joined
     _joined = _joined or joined
     _living.add(sync)
-    if joined:
+    if joined or sync.size > 1:
         leave_at_exit()
     if sync.is_recorded:
         _recorded.append(sync)
@@ -83,10 +84,9 @@ def leave() -> None:
     process (2 of 80 bare scripts).
     """
     global _joined
-    for sync in living():
-        if not failed() and world.is_joined():
-            with suppress(RuntimeError):  # the others have failed
-                sync.wait_for_others()
+    if not failed():
+        with suppress(RuntimeError, ValueError):  # the others have failed, or the script has left its group
+            uneven.wait_for_others()
     close_all(getattr(sys, "last_value", None))
     for sync in living():
         sync.detach()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -77,6 +77,9 @@ class Strategy:
         self.unused: Unused = "refuse"
         """Parameters without a gradient in a step: refused, or counted as a gradient of zero."""
 
+        self.present: Sequence[int] | None = None
+        """The ranks with a batch in this step; None: all."""
+
         self.loss_scale = 1.0
         """The factor by which our training loop multiplies the loss. Only ddp sets it, in runs that are measured."""
 
@@ -147,7 +150,7 @@ class Strategy:
             scaler.step(self.optimizer)
             scaler.update()
         phase("other")
-        self._buffer_sync()
+        self._buffer_sync(self.present)
         self.optimizer.zero_grad()
 
     def step(self) -> None:

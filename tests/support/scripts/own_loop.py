@@ -1,17 +1,19 @@
 """A user's own training loop in the ways such loops are written, and one that attaches strategies in turn.
 
-Started by test_own_loop_integration.py in several processes. Every rank writes a file of JSON: what each strategy
-came to in each way, or the sentence it raised. In one process, a way computes what it must come to.
+Started by test_own_loop_integration.py in two and in three processes. Every rank writes a file of JSON: what each
+strategy came to in each way, or the sentence it raised. In one process, a way computes what it must come to.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +29,9 @@ from gradsync.meter.recorder import Recorder
 from gradsync.rank import world
 from gradsync.strategies import Strategy, attached, construct
 
-WORKERS = 2
+WORKERS = int(os.environ.get("WORLD_SIZE", 2))
+"""The parts of a batch. One process computes with as many as it is compared with: tests set it."""
+
 STEPS, BATCH, LIMIT, SMALL_LIMIT, FEW = 30, 12, 0.5, 0.05, 3
 
 
@@ -53,15 +57,30 @@ def shares(sync: Sync, steps: int = STEPS) -> Iterable[tuple[Tensor, Tensor]]:
         yield inputs[sync.rank :: sync.size], targets[sync.rank :: sync.size]
 
 
+def parts(sync: Sync) -> Iterable[int]:
+    """Of every batch, those that this process computes: its own, or in one process all."""
+    return [sync.rank] if sync.size > 1 else range(WORKERS)
+
+
+def loss_of(sync: Sync, part: int, inputs: Tensor, targets: Tensor) -> Tensor:
+    return mse_loss(sync(inputs[part::WORKERS]), targets[part::WORKERS])
+
+
+def attach(model: nn.Module, optimizer: Optimizer, strategy: str, **more: Any) -> Sync:
+    """The replicas of data-parallel compute the parts of a batch in one process."""
+    replicas = WORKERS if strategy == "data-parallel" else 1
+    return gradsync.attach(model, optimizer, strategy, replicas=replicas, **more)
+
+
 Step = Callable[[Sync], object]
 
 
-def loop(step: Step, parts: Callable[[], tuple[nn.Module, Optimizer]] = start) -> Callable[[str], list[float]]:
+def loop(step: Step, made: Callable[[], tuple[nn.Module, Optimizer]] = start) -> Callable[[str], list[float]]:
     """A loop that ends every step in this way."""
 
     def train(strategy: str) -> list[float]:
-        model, optimizer = parts()
-        with gradsync.attach(model, optimizer, strategy) as sync:
+        model, optimizer = made()
+        with attach(model, optimizer, strategy) as sync:
             for inputs, targets in shares(sync):
                 mse_loss(sync(inputs), targets).backward()
                 step(sync)
@@ -78,6 +97,18 @@ def clip_between(sync: Sync) -> None:
 
 def clip_too_early(sync: Sync) -> None:
     clip_grad_norm_(sync.model.parameters(), LIMIT)
+    sync.step()
+
+
+def clip_data_too_early(sync: Sync) -> None:
+    for parameter in sync.model.parameters():
+        parameter.grad.data.clamp_(-SMALL_LIMIT, SMALL_LIMIT)
+    sync.step()
+
+
+def replace_too_early(sync: Sync) -> None:
+    for parameter in sync.model.parameters():
+        parameter.grad = parameter.grad.clamp(-SMALL_LIMIT, SMALL_LIMIT)
     sync.step()
 
 
@@ -105,7 +136,7 @@ def clip_in_hook(strategy: str) -> list[float]:
 def accumulated(strategy: str) -> list[float]:
     """Every step in two micro-batches, clipped."""
     model, optimizer = start()
-    with gradsync.attach(model, optimizer, strategy) as sync:
+    with attach(model, optimizer, strategy) as sync:
         for inputs, targets in shares(sync):
             first, last = zip(inputs.chunk(2), targets.chunk(2), strict=True)
             with sync.accumulating():
@@ -119,7 +150,7 @@ def scaled(strategy: str) -> list[float]:
     """With a GradScaler; in one step the loss of one half of the batch overflows, and nobody makes the update."""
     model, optimizer = start()
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=5)
-    with gradsync.attach(model, optimizer, strategy) as sync:
+    with attach(model, optimizer, strategy) as sync:
         for number, (inputs, targets) in enumerate(shares(sync)):
             loss = mse_loss(sync(inputs), targets)
             if number == FEW and sync.rank == 0:
@@ -154,18 +185,21 @@ class TwoHeads(nn.Module):
         return self.heads[head](torch.tanh(self.body(inputs)))
 
 
-def with_unused(strategy: str, unused: str = "zero") -> list[float]:
-    """Each half of a batch goes through one of two heads: in some steps one half uses a head, in some nobody does."""
+def two_heads() -> tuple[nn.Module, Optimizer]:
     torch.manual_seed(0)
     model = TwoHeads().double()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=0.1)
-    with gradsync.attach(model, optimizer, strategy, unused=unused) as sync:
-        halves = [sync.rank] if sync.size == WORKERS else range(WORKERS)
-        for number, (inputs, targets) in enumerate(batches()):
+    return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=0.1)
+
+
+def with_unused(strategy: str, unused: str = "zero", counts: tuple[int, ...] = (STEPS,) * 3) -> list[float]:
+    """Each part of a batch goes through one of two heads: in some steps one part uses a head, in some nobody does."""
+    model, optimizer = two_heads()
+    with attach(model, optimizer, strategy, unused=unused) as sync:
+        for number, (inputs, targets) in enumerate(batches(longest(sync, counts))):
             losses = []
-            for half in halves:
-                head = (number // 2) % 2 if number % 3 else (number + half) % 2
-                losses.append(mse_loss(sync(inputs[half::WORKERS], head), targets[half::WORKERS]))
+            for part in [part for part in parts(sync) if number < counts[part]]:
+                head = (number // 2) % 2 if number % 3 else (number + part) % 2
+                losses.append(mse_loss(sync(inputs[part::WORKERS], head), targets[part::WORKERS]))
             torch.stack(losses).mean().backward()
             sync.step()
     return weights(model)
@@ -175,8 +209,8 @@ def two_models(strategy: str) -> list[float]:
     """A generator and a discriminator with an optimizer each, in the usual order."""
     torch.manual_seed(0)
     maker, judge = nn.Linear(5, 3).double(), nn.Linear(3, 1).double()
-    make = gradsync.attach(maker, torch.optim.SGD(maker.parameters(), 0.02), strategy)
-    rate = gradsync.attach(judge, torch.optim.Adam(judge.parameters(), 0.02), strategy)
+    make = attach(maker, torch.optim.SGD(maker.parameters(), 0.02), strategy)
+    rate = attach(judge, torch.optim.Adam(judge.parameters(), 0.02), strategy)
     for inputs, targets in shares(make):
         mse_loss(rate(maker(inputs).detach()), targets).backward()
         rate.step(clip_norm=LIMIT)
@@ -193,34 +227,147 @@ def two_models(strategy: str) -> list[float]:
 
 def compiled(strategy: str) -> list[float]:
     model, optimizer = start()
-    parts = torch.compile(model, backend="aot_eager"), optimizer
-    return loop(lambda sync: sync.step(clip_norm=LIMIT), lambda: parts)(strategy)
+    made = torch.compile(model, backend="aot_eager"), optimizer
+    return loop(lambda sync: sync.step(clip_norm=LIMIT), lambda: made)(strategy)
+
+
+def longest(sync: Sync, counts: tuple[int, ...]) -> int:
+    """How many batches this process has: in one process, as many as any part."""
+    return max(counts[part] for part in parts(sync))
 
 
 def uneven(counts: tuple[int, ...], *, in_loop: bool = True) -> Callable[[str], list[float]]:
-    """Half h of the workers has counts[h] batches. One process trains on what the halves together still have."""
+    """Part p of the batches has counts[p] of them. One process trains on what the parts together still have."""
 
     def train(strategy: str) -> list[float]:
         model, optimizer = start()
-        with gradsync.attach(model, optimizer, strategy) as sync:
-            if sync.size == 1:
-                for number, (inputs, targets) in enumerate(batches(max(counts))):
-                    here = [half for half in range(WORKERS) if number < counts[half]]
-                    losses = [mse_loss(sync(inputs[half::WORKERS]), targets[half::WORKERS]) for half in here]
-                    torch.stack(losses).mean().backward()
-                    sync.step(clip_norm=LIMIT)
-            else:
-                own = list(shares(sync, counts[sync.rank]))
-                for inputs, targets in sync.batches(own) if in_loop else own:
-                    mse_loss(sync(inputs), targets).backward()
-                    sync.step(clip_norm=LIMIT)
+        with attach(model, optimizer, strategy) as sync:
+            own = list(enumerate(batches(longest(sync, counts))))
+            for number, (inputs, targets) in sync.batches(own) if in_loop else own:
+                losses = [loss_of(sync, part, inputs, targets) for part in parts(sync) if number < counts[part]]
+                torch.stack(losses).mean().backward()
+                sync.step(clip_norm=LIMIT)
         return weights(model)
 
     return train
 
 
+EPOCHS = ((7, 4, 6), (3, 6, 6), (1, 1, 1))
+"""How many batches the parts have in each epoch: never enough on one rank for all, and in the end one even step."""
+
+
+def epochs(
+    step: Step,
+    made: Callable[[], tuple[nn.Module, Optimizer]] = start,
+    scale: Callable[[Tensor], Tensor] = torch.clone,
+) -> Callable[[str], list[float]]:
+    def train(strategy: str) -> list[float]:
+        model, optimizer = made()
+        with attach(model, optimizer, strategy, buffers="broadcast") as sync:
+            for counts in EPOCHS:
+                for number, (inputs, targets) in sync.batches(enumerate(batches(longest(sync, counts)))):
+                    losses = [loss_of(sync, part, inputs, targets) for part in parts(sync) if number < counts[part]]
+                    scale(torch.stack(losses).mean()).backward()
+                    step(sync)
+        return [*weights(model), same_on_all_ranks(sync, model, optimizer)]
+
+    return train
+
+
+def same_on_all_ranks(sync: Sync, model: nn.Module, optimizer: Optimizer) -> float:
+    """Whether all that the next step depends on has the same bits as on rank 0, apart from the parameters."""
+    state = [value for one in optimizer.state_dict()["state"].values() for value in one.values()]
+    rates = torch.tensor([group["lr"] for group in optimizer.param_groups], dtype=torch.float64)
+    same = True
+    for tensor in [*model.buffers(), *state, rates]:
+        theirs = tensor.clone()
+        sync.comm.broadcast(theirs)
+        same = same and torch.equal(tensor, theirs)
+    return float(same)
+
+
+def scheduled_epochs(strategy: str) -> list[float]:
+    """AdamW with a schedule that is stepped in the loop, which a rank without a batch is not in."""
+    model, optimizer = adamw_in_groups()
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=STEPS + 1)
+    way = epochs(lambda sync: (sync.step(clip_norm=SMALL_LIMIT), schedule.step()), lambda: (model, optimizer))
+    return [*way(strategy), *optimizer.param_groups[0]["betas"]]
+
+
+def scaled_epochs(strategy: str) -> list[float]:
+    """The scale grows every other step, and rank 1 is not there in some of them."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+
+    way = epochs(lambda sync: sync.step(scaler, clip_norm=LIMIT), scale=scaler.scale)
+    return [*way(strategy), scaler.get_scale()]
+
+
+def with_batchnorm() -> tuple[nn.Module, Optimizer]:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
+    return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+
+def two_models_uneven(strategy: str) -> list[float]:
+    """Each agrees, then both update in the other order; the second is stepped every other time."""
+    models = [start(), with_batchnorm()]
+    one, other = (attach(*pair, strategy, buffers="broadcast") for pair in models)
+    counts = (5, 2, 4)
+    for number, (inputs, targets) in one.batches(enumerate(batches(longest(one, counts)))):
+        for sync in (one, other)[: 1 + number % 2]:
+            losses = [loss_of(sync, part, inputs, targets) for part in parts(sync) if number < counts[part]]
+            torch.stack(losses).mean().backward()
+            sync.agree()
+        for sync in reversed((one, other)[: 1 + number % 2]):
+            sync.update()
+    found = [*weights(models[0][0]), *weights(models[1][0])]
+    found += [same_on_all_ranks(sync, *pair) for sync, pair in zip((one, other), models, strict=True)]
+    one.detach()
+    other.detach()
+    return found
+
+
+def tested_with_gradients(strategy: str) -> list[float]:
+    """After the last step the model is called with gradients, as in a test without no_grad; then comes a backward."""
+    model, _ = start()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.05)
+    with attach(model, optimizer, strategy) as sync:
+        for inputs, targets in sync.batches(shares(sync, FEW)):
+            mse_loss(sync(inputs), targets).backward()
+            sync.step()
+        sync(batches(1)[0][0])
+        sync.wait_for_others()
+        for inputs, targets in sync.batches(shares(sync, 1)):
+            mse_loss(sync(inputs), targets).backward()
+    return [*weights(model), sync.steps]
+
+
 def with_closure(strategy: str) -> list[float]:
     return loop(lambda sync: sync.step(lambda: 0.0))(strategy)
+
+
+def with_closure_by_name(strategy: str) -> list[float]:
+    return loop(lambda sync: sync.step(closure=lambda: 0.0))(strategy)
+
+
+def with_own_count(strategy: str) -> list[float]:
+    """The script counts its own steps, which are fewer where a rank has run out of batches."""
+    steps = iter(range(1, STEPS))
+
+    def step(sync: Sync) -> None:
+        sync.optimizer.param_groups[0]["lr"] = 0.1 / next(steps)
+        sync.step()
+
+    return epochs(step)(strategy)
+
+
+def with_sync_bn(strategy: str) -> list[float]:
+    counts = (4, 2, 4)
+    with attach(*with_batchnorm(), strategy, sync_bn=True) as sync:
+        for inputs, targets in sync.batches(shares(sync, longest(sync, counts))):
+            mse_loss(sync(inputs), targets).backward()
+            sync.step()
+    return []
 
 
 def needs_closure(strategy: str) -> list[float]:
@@ -242,25 +389,41 @@ RIGHT: dict[str, Way] = {
     "unused": with_unused,
     "two models": two_models,
     "compiled": compiled,
-    "uneven": uneven((7, 4)),
-    "uneven, without sync.batches": uneven((3, 6), in_loop=False),
-    "one without any": uneven((0, 4)),
+    "uneven": uneven((7, 4, 6)),
+    "uneven, without sync.batches": uneven((3, 6, 6), in_loop=False),
+    "one without any": uneven((0, 4, 2)),
+    "uneven epochs": epochs(lambda sync: sync.step(clip_norm=LIMIT)),
+    "uneven epochs, clipped by value": epochs(lambda sync: sync.step(clip_value=SMALL_LIMIT)),
+    "uneven epochs, scheduled": scheduled_epochs,
+    "uneven epochs, scaled": scaled_epochs,
+    "uneven epochs, batchnorm": epochs(lambda sync: sync.step(), with_batchnorm),
+    "uneven, unused": lambda strategy: with_unused(strategy, counts=(9, 4, 6)),
+    "uneven, two models": two_models_uneven,
+    "tested with gradients": tested_with_gradients,
 }
 """What must come to the same as in one process."""
+
+OF_RANKS = [name for name in RIGHT if name != "compiled"]
+"""In which the number of ranks may matter."""
 
 TOUCHED: dict[str, Way] = {
     "read": loop(read_too_early),
     "clipped": loop(clip_too_early),
+    "clipped through data": loop(clip_data_too_early),
+    "replaced": loop(replace_too_early),
     "cleared": loop(clear_too_early),
 }
 """What is done to gradients before the workers have agreed: harmless, right with some strategies, or refused."""
 
 REFUSED: dict[str, Way] = {
     "a closure": with_closure,
+    "a closure by name": with_closure_by_name,
     "LBFGS": needs_closure,
     "unused": lambda strategy: with_unused(strategy, "refuse"),
     "update alone": loop(lambda sync: sync.update()),
     "agree twice": loop(lambda sync: (sync.agree(), sync.step())),
+    "own count": with_own_count,
+    "sync_bn": with_sync_bn,
 }
 
 
@@ -326,10 +489,14 @@ def outcome(way: Way, strategy: str) -> list[float] | str:
         return str(error)
 
 
-def main(folder: str, strategies: list[str]) -> None:
+def main(folder: str, how_much: str, strategies: list[str]) -> None:
+    """``how_much``: all, or right."""
     warnings.simplefilter("error")
     found: dict[str, object] = {}
     for strategy in strategies:
+        if how_much == "right":
+            found |= {f"{strategy} {name}": outcome(RIGHT[name], strategy) for name in OF_RANKS}
+            continue
         found |= {f"{strategy} {name}": outcome(way, strategy) for name, way in (RIGHT | TOUCHED).items()}
         found |= {f"{strategy} refused {name}": outcome(way, strategy) for name, way in REFUSED.items()}
         found[f"{strategy} attached again"] = attached_again(strategy)
@@ -337,4 +504,4 @@ def main(folder: str, strategies: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
