@@ -69,16 +69,20 @@ def test_gradients_touched_before_the_workers_agree(found: Found, alone: Found, 
     """Final with ddp; in flight with bucketed; each worker's own with the others, where only reading is harmless."""
     after_backward = STRATEGIES[strategy].after_backward
     clipped, read, cleared = (found[f"{strategy} {touch}"] for touch in ("clipped", "read", "cleared"))
+    by_value = [found[f"{strategy} {touch}"] for touch in ("clipped through data", "replaced")]
     if after_backward == "final":
         assert clipped == close(alone["clipping by norm"])
+        assert by_value == [close(alone["clipping by value"])] * 2
         assert read == found[f"{strategy} {PLAIN}"]
     elif after_backward == "own":
         assert "0.weight was changed between backward and sync.step()" in clipped
         assert "sync.step(clip_norm=1.0)" in clipped
+        assert by_value == [clipped] * 2
         assert read == found[f"{strategy} {PLAIN}"]
     else:
         assert "in flight" in clipped and "sync.step(clip_norm=1.0)" in clipped
         assert "in flight" in read
+        assert all("sync.step(clip_norm=1.0)" in sentence for sentence in by_value)
     assert "got no gradient" in cleared or "was cleared (zero_grad) between backward and sync.step()" in cleared
 
 
@@ -86,6 +90,7 @@ def test_gradients_touched_before_the_workers_agree(found: Found, alone: Found, 
     ("what", "message"),
     [
         ("a closure", "closures are refused"),
+        ("a closure by name", "closures are refused"),
         ("LBFGS", "LBFGS needs a closure"),
         ("unused", 'got no gradient in this step.*unused="zero"'),
         ("update alone", r"sync.update\(\) was called without sync.agree\(\)"),

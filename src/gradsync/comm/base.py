@@ -137,6 +137,10 @@ class Comm(ABC):
         """The device a small message must be on to be sent."""
         return torch.device("cpu")
 
+    def on_host(self) -> Comm:
+        """This end of the group for messages from host memory, which do not queue behind those of a GPU."""
+        return self
+
     @contextmanager
     def slow_link(self, seconds: float) -> Iterator[None]:
         """While the block runs, every message of this rank is delayed by this many seconds. 0 changes nothing."""

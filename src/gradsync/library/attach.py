@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm, TorchComm, mpi
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.library import ending, recording
+from gradsync.library import ending, recording, uneven
 from gradsync.library.settings import settings_of
 from gradsync.library.sync import Sync, refuse_needy
 from gradsync.live import trackers
@@ -78,6 +78,7 @@ def attach(
     agreeing = construct(strategy, comm, buffers, options, Roles(workers=replicas), unused)
     if not over_mpi and world.join(here, device):
         ending.own_group()
+    uneven.wait_for_others()  # of models that are attached already
     if record is not None:
         recording.claim(Path(record), comm, device)
     sync = Sync(attached(agreeing, model, optimizer, sync_bn), optimizer, unused)
@@ -86,13 +87,8 @@ def attach(
         settings.log_to = settings.asked.log_to = names
         sync.record(recording.Recording(Path(record), here, agreeing, settings), report, names)
     ending.look_after(sync)
-    _Attached.count += 1
-    agreeing.on_detach(_Attached.one_less)
-    if _Attached.count > 1:
-        for other in ending.living():
-            other.expect_even()
-    elif sync.size > 1 and not (sync_bn or sends_from_gpu(comm, device)):
-        sync.expect_uneven(device)
+    if sync.size > 1:
+        sync.expect_uneven(uneven.presence(comm), sends_in_forward=sync_bn)
         ending.wait_at_exit(sync)
     return sync
 
@@ -117,24 +113,6 @@ def tracker_names(log_to: str | Sequence[str], record: object) -> tuple[str, ...
     if names and record is None:
         raise InputError(f"log_to={log_to!r} follows the record of the run: add record=, the folder to record into.")
     return names
-
-
-class _Attached:
-    """How many models are attached. With several, a rank without a batch would not know whose step comes next.
-
-    A model that is collected as garbage still counts: ranks collect at different times, and must all know the same.
-    """
-
-    count = 0
-
-    @classmethod
-    def one_less(cls) -> None:
-        cls.count -= 1
-
-
-def sends_from_gpu(comm: Comm, device: torch.device) -> bool:
-    """Whether even a small message goes through the GPU's stream, so that reading it would stop the training."""
-    return comm.carrier(device).type == "cuda"
 
 
 def mpi_comm(meter: Stopwatch) -> Comm:

@@ -13,6 +13,7 @@ from functools import cache
 from weakref import WeakSet
 
 from gradsync.comm import mpi
+from gradsync.library import uneven
 from gradsync.library.exits import Exited, ended_by, listen
 from gradsync.library.sync import Sync
 from gradsync.rank import world
@@ -43,7 +44,7 @@ def look_after(sync: Sync) -> None:
 def wait_at_exit(sync: Sync) -> None:
     """Take part in the steps of the others at the end of the script, also if its variables are gone by then."""
     _waited_for.append(sync)
-    sync.strategy.on_detach(_waited_for.clear)
+    sync.strategy.on_detach(lambda: _waited_for.remove(sync))
 
 
 @cache  # registered once, however many models are attached
@@ -61,10 +62,9 @@ def leave() -> None:
     """
     global _joined
     error = ended_by()
-    for sync in living():
-        if error is None and (world.is_joined() or sync.comm.transport == "mpi"):
-            with suppress(RuntimeError):  # the others have failed
-                sync.wait_for_others()
+    if error is None:
+        with suppress(RuntimeError, ValueError):  # the others have failed, or the script has left its group
+            uneven.wait_for_others()
     for sync in living():
         with suppress(OSError):  # the disk is full: the script's own end matters more
             sync.close_record(error)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from inspect import Parameter, signature
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,13 +18,14 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm
 from gradsync.errors import InputError
 from gradsync.library.exits import cause_of, undisturbed
-from gradsync.library.recording import Recording, read_values
+from gradsync.library.recording import Recording, read_values, tensors_in
 from gradsync.library.report import finish_recording
-from gradsync.library.uneven import Presence, weigh
+from gradsync.library.takeover import take_over
+from gradsync.library.uneven import ALL_NEEDED, Presence, weigh
 from gradsync.live.trackers.running import Trackers
 from gradsync.strategies import Strategy, Unused, strategy_of
 from gradsync.strategies.gradients import unused
-from gradsync.strategies.gradients.nothing import contribute_nothing
+from gradsync.strategies.gradients.nothing import contribute_nothing, update_nothing, update_sends
 from gradsync.strategies.gradients.untouched import Untouched
 
 Batch = TypeVar("Batch")
@@ -51,10 +53,16 @@ class Sync:
             self._untouched = Untouched(self._trainable)
             strategy.on_detach(self._untouched.remove)
         self._presence: Presence | None = None
+        self._number = 0
+        self._sends_in_forward = self._holding_back = False
+        self._scaler: GradScaler | None = None
+        self._recorded: Recording | None = None
         self._recording: Recording | None = None
         self._report = False
         self._trackers = Trackers()
         self._agreed = False
+        self.steps = 0
+        """Steps made so far, also those of other ranks since this one has run out of batches."""
 
     @property
     def model(self) -> nn.Module:
@@ -81,18 +89,37 @@ class Sync:
             if self._recording:
                 self._recording.test()
             return self.strategy(*args, **kwargs)
-        if self._presence:
-            self._presence.announce()
-        if not self._recording:
-            return self.strategy(*args, **kwargs)
-        self._recording.forward([*args, *kwargs.values()])
+        if self._presence and self._sends_in_forward and self.model.training:
+            self._presence.need_all(self._number)
+        if self._recording:
+            self._recording.forward([*args, *kwargs.values()])
         outputs = self.strategy(*args, **kwargs)
-        self._recording.backward_of(outputs)
+        if self._presence and self._sends_in_backward and not self._holding_back:
+            for tensor in tensors_in(outputs):
+                if tensor.requires_grad:
+                    tensor.register_hook(self._begin)
+        if self._recording:
+            self._recording.backward_of(outputs)
         return outputs
 
-    def accumulating(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def accumulating(self) -> Iterator[None]:
         """A context for forward and backward of all micro-batches but the last: gradients add up, nothing is sent."""
-        return self.strategy.accumulating()
+        self._holding_back = True
+        try:
+            with self.strategy.accumulating():
+                yield
+        finally:
+            self._holding_back = False
+
+    @property
+    def _sends_in_backward(self) -> bool:
+        return self.strategy.after_backward != "own" and not self._sends_in_forward
+
+    def _begin(self, *_: object) -> None:
+        """The gradients of this step are about to be sent."""
+        if self._presence and not (self._sends_in_forward or self._holding_back):
+            self._presence.begin(self._number)
 
     def agree(self) -> None:
         """After backward: replace every gradient by its mean over all workers."""
@@ -101,38 +128,51 @@ class Sync:
         self.comm.meter.phase("agree")
         if self._untouched:
             self._untouched.check(type(self.strategy).__name__)
-        present = self._presence.settle() if self._presence else []
-        self._agree(len(present) or self.size)
+        self._begin()
+        self._agree()
+        if self._presence and not self._sends_in_forward:
+            self.strategy.present = present = self._presence.settle(self._number)
+            gradients = [parameter.grad for _, parameter in self._trainable if parameter.grad is not None]
+            weigh(gradients, len(present), self.size)
         self._agreed = True
 
-    def _agree(self, present: int) -> None:
-        parameters = [parameter for _, parameter in self._trainable]
+    def _agree(self, *, has_batch: bool = True) -> None:
         if self._unused == "refuse":
             self.strategy.agree()
-        else:
-            has_one = unused.fill(parameters)
-            self.strategy.agree()
-            unused.clear(parameters, has_one, self.comm)
-        weigh([parameter.grad for parameter in parameters if parameter.grad is not None], present, self.size)
+            return
+        parameters = [parameter for _, parameter in self._trainable]
+        has_one = unused.fill(parameters)
+        self.strategy.agree()
+        unused.clear(parameters, [has and has_batch for has in has_one], self.comm)
 
-    def update(self, scaler: GradScaler | None = None) -> None:
-        """After ``agree``: update the parameters, synchronize buffers, clear the gradients."""
-        refuse_closure(scaler)
+    def update(self, scaler: GradScaler | None = None, *, closure: None = None) -> None:
+        """After ``agree``: update the parameters, synchronize buffers, clear the gradients. Takes no ``closure``."""
+        refuse_closure(scaler, closure)
         if not self._agreed:
             raise InputError("sync.update() was called without sync.agree() before it. HINT: sync.step() does both.")
         self._agreed = False
+        if self._presence:
+            self._presence.begin_update(self._number)
         self.strategy.update(scaler)
+        self.steps += 1
+        self._scaler = scaler or self._scaler
         if self._recording:
             self._recording.step_ends()
 
     def step(
-        self, scaler: GradScaler | None = None, *, clip_norm: float | None = None, clip_value: float | None = None
+        self,
+        scaler: GradScaler | None = None,
+        *,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        closure: None = None,
     ) -> Tensor | None:
         """``agree``, clip the mean if asked to, ``update``; returns the norm before clipping, with ``clip_norm``.
 
         ``scaler``: the GradScaler that scaled the loss. It unscales before clipping, updates or skips, and adapts.
+        A ``closure`` is refused.
         """
-        refuse_closure(scaler)
+        refuse_closure(scaler, closure)
         self.agree()
         norm = None
         if clip_norm is not None or clip_value is not None:
@@ -183,56 +223,64 @@ class Sync:
 
     # --- ranks with different numbers of batches ---
 
-    def expect_uneven(self, device: torch.device) -> None:
-        """From now on every step begins with the message that ``wait_for_others`` needs."""
-        self._presence = Presence(self.comm, device)
-
-    def expect_even(self) -> None:
-        self._presence = None
+    def expect_uneven(self, presence: Presence, *, sends_in_forward: bool) -> None:
+        """From now on every step begins with a message to the ranks that have run out of batches."""
+        self._presence, self._number = presence, presence.add(self)
+        self._sends_in_forward = sends_in_forward
+        self.strategy.on_detach(partial(presence.remove, self._number))
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
         """The batches of this rank, in a loop that ends on all ranks at the same time: a rank that has fewer takes
         part in the remaining steps of the others with zero weight."""
-        if self._presence is None and self.size > 1:
-            raise InputError(
-                "sync.batches() needs one attached model per script and layers without messages of their own: with "
-                "several models, sync_bn, or NCCL, give every rank the same number of batches."
-            )
         yield from loader
         self.wait_for_others()
 
     def wait_for_others(self) -> None:
         """This rank has run out of batches: take part in the others' steps with zero weight until they have, too.
 
-        Afterwards every rank has the parameters and buffers of those that made the last step: a rank without a batch
-        does not know of the learning rates and the clipping in the others' loops.
+        With several attached models, in the steps of all. Afterwards every rank has the state of those that made the
+        last step: parameters, buffers, the optimizer's state and learning rates, schedulers, and the GradScaler's.
         """
-        presence = self._presence
-        if presence is None or strategy_of(self.model) is not self.strategy:
-            return
-        while True:
-            self.optimizer.zero_grad()  # of a forward and backward after the last step
-            presence.announce(False)
-            present = presence.settle()
-            if not present:
-                break
-            if self._recording:
-                self._recording.no_batch()
-            contribute_nothing(self.strategy)
-            self._agree(len(present))
-            self.strategy.update()
-            if self._recording:
-                self._recording.step_ends()
-        if len(presence.last) < self.size:
-            self._take_over(presence.last[0])
-        presence.last = list(range(self.size))
+        if self._presence and strategy_of(self.model) is self.strategy:
+            self._presence.wait_for_others()
 
-    @torch.no_grad()
-    def _take_over(self, source: int) -> None:
-        for parameter in self.model.parameters():
-            self.comm.broadcast(parameter, source, kind="parameters")
-        for buffer in self.model.buffers():
-            self.comm.broadcast(buffer, source, kind="buffers")
+    @property
+    def update_sends(self) -> bool:
+        return update_sends(self.strategy)
+
+    def contribute(self, present: list[int], *, sent: bool) -> None:
+        """Take part in a step of the ranks that are present. ``sent``: a backward of this rank has been its part."""
+        if self._sends_in_forward:
+            raise InputError(ALL_NEEDED.format(absent=self.rank))
+        self.strategy.present = present
+        self._recorded = None if sent else self._recording
+        if self._recorded:
+            self._recorded.no_batch()
+        if sent and self._sends_in_backward:
+            with suppress(InputError):  # the gradients were cleared since: they are not needed here
+                self._agree()
+            return
+        self.optimizer.zero_grad()  # of a backward after the last step
+        contribute_nothing(self.strategy)
+        if self._untouched:
+            self._untouched.forget()
+        self._agree(has_batch=False)
+
+    def rest(self) -> None:
+        """Take part in the update of the others."""
+        update_nothing(self.strategy)
+        if self._recorded:
+            self._recorded.step_ends()
+
+    def catch_up(self, exchange: Callable[[int], list[int]], comm: Comm) -> None:
+        """Take over the state of a rank that has made more steps, or give it."""
+        steps = exchange(self.steps)
+        most = max(steps)
+        if min(steps) < most:
+            behind = self.steps < most
+            source = steps.index(most)
+            take_over(self.model, self.optimizer, self._scaler, source=source, behind=behind, comm=comm)
+        self.steps = most
 
     # --- the end ---
 
@@ -242,7 +290,7 @@ class Sync:
         Sends nothing, except that it ends the record, if there is one: every rank calls it at the same point.
         """
         self.close_record()
-        self.expect_even()
+        self._presence = None
         self.strategy.detach()
 
     def __enter__(self) -> Sync:
@@ -257,8 +305,8 @@ class Sync:
         self.detach()
 
 
-def refuse_closure(scaler: object) -> None:
-    if callable(scaler):
+def refuse_closure(scaler: object, closure: object) -> None:
+    if callable(scaler) or closure is not None:
         raise InputError(NO_CLOSURES)
     if scaler is not None and not isinstance(scaler, GradScaler):
         raise InputError(f"sync.step() takes a torch.amp.GradScaler or nothing, not a {type(scaler).__name__}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -69,6 +69,9 @@ class Strategy:
         self.forward: nn.Module
         """What is called when the strategy is called: the model, or what ``attach`` wrapped around it."""
 
+        self.present: Sequence[int] | None = None
+        """The ranks with a batch in this step; None: all."""
+
         self._undo: list[Callable[[], object]] = []
 
     # --- what an author overrides, as needed ---
@@ -108,7 +111,7 @@ class Strategy:
             scaler.step(self.optimizer)
             scaler.update()
         phase("other")
-        self._buffer_sync()
+        self._buffer_sync(self.present)
         self.optimizer.zero_grad()
 
     def accumulating(self) -> AbstractContextManager[object]:
@@ -142,11 +145,7 @@ class Strategy:
         found = []
         for name, parameter in self._trainable:
             if parameter.grad is None:
-                raise InputError(
-                    f"parameter {name} got no gradient in this step. Every trainable parameter must be used in "
-                    "every step on every rank. HINT: freeze it with requires_grad_(False), use it, or let attach "
-                    'count it as zero: unused="zero".'
-                )
+                raise without_gradient(name)
             found.append(parameter.grad)
         return found
 
@@ -185,3 +184,11 @@ def wire_bytes(sync: Strategy) -> Traffic | None:
         return None
     layers = [layer for layer in sync.model.modules() if isinstance(layer, SyncBatchNorm)]
     return sum((layer.traffic() for layer in layers), traffic + sync._buffer_sync.traffic())
+
+
+def without_gradient(name: str) -> InputError:
+    return InputError(
+        f"parameter {name} got no gradient in this step. Every trainable parameter must be used in every step on "
+        "every rank. HINT: freeze it with requires_grad_(False), use it, or let attach count it as zero: "
+        'unused="zero".'
+    )

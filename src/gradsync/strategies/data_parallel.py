@@ -14,7 +14,8 @@ from torch.optim import Optimizer
 from gradsync.comm import Comm, Traffic
 from gradsync.config import Buffers
 from gradsync.errors import InputError
-from gradsync.strategies.base import Strategy
+from gradsync.strategies.base import Strategy, without_gradient
+from gradsync.strategies.gradients.unused import Unused
 
 ONE_TENSOR = "data-parallel, without a GPU for each replica, splits and gathers one tensor"
 MORE_PROCESSES = "HINT: --strategy ddp takes any inputs and outputs."
@@ -34,8 +35,11 @@ class DataParallel(Strategy):
 
     in_one_process = True
 
-    def __init__(self, comm: Comm, *, buffers: Buffers | None = None, replicas: int = 1) -> None:
+    def __init__(
+        self, comm: Comm, *, buffers: Buffers | None = None, replicas: int = 1, unused: Unused = "refuse"
+    ) -> None:
         super().__init__(comm, buffers=buffers)
+        self._unused = unused
         if replicas < 1:
             raise InputError(f"replicas is {replicas}: data-parallel needs at least one.")
         self.replicas = replicas
@@ -55,6 +59,13 @@ class DataParallel(Strategy):
             self.on_detach(threads.close)
         return self.forward
 
+    def agree(self) -> None:
+        if isinstance(self.forward, Replicas):
+            unused = self.forward.take_unused()
+            for name, parameter in self._trainable:
+                if self._unused == "refuse" and id(parameter) in unused:
+                    raise without_gradient(name)
+
     def gradient_traffic(self, count: int) -> Traffic:
         return Traffic()
 
@@ -64,6 +75,9 @@ class Replicas(nn.Module):
 
     def __init__(self, model: nn.Module, count: int) -> None:
         super().__init__()
+        self._used: dict[int, set[int]] = {}
+        """Of each replica that had a piece of the batch in this step, the parameters that it gave a gradient."""
+
         self._replicas = [model, *(copy.deepcopy(model) for _ in range(count - 1))]
         for replica in self._replicas[1:]:
             for own, shared in zip(replica.parameters(), model.parameters(), strict=True):
@@ -89,6 +103,8 @@ class Replicas(nn.Module):
         model, *others = self._replicas
         for replica in others:
             replica.train(model.training)
+            for parameter, original in zip(replica.parameters(), model.parameters(), strict=True):
+                parameter.requires_grad_(original.requires_grad)
             for own, shared in zip(replica.buffers(), model.buffers(), strict=True):
                 own.copy_(shared)
         context = (torch.is_autocast_enabled(inputs.device.type), torch.get_autocast_dtype(inputs.device.type))
@@ -115,13 +131,26 @@ class Replicas(nn.Module):
         """Backward of all replicas at the same time; then their gradients are added to the model's, in order."""
         pieces = gradient.split([len(output) for output in outputs])
         list(self._at_once(torch.autograd.backward, outputs, pieces))
+        for number in range(len(outputs)):
+            self._used.setdefault(number, set())
         for parameters in zip(*(replica.parameters() for replica in self._replicas), strict=True):
+            for number, parameter in enumerate(parameters):
+                if parameter.grad is not None:
+                    self._used[number].add(id(parameters[0]))
             sum_gradients(*parameters)
+
+    def take_unused(self) -> set[int]:
+        """The ids of parameters that some replica has not used in this step, though it had a piece of the batch."""
+        used, self._used = self._used.values(), {}
+        parameters = {id(parameter) for parameter in self._replicas[0].parameters()}
+        return set().union(*(parameters - one for one in used))
 
 
 def sum_gradients(shared: nn.Parameter, *others: nn.Parameter) -> None:
+    """A replica that has not used the parameter has no gradient, which counts as zero."""
     for other in others:
         if other.grad is not None:
-            assert shared.grad is not None
+            if shared.grad is None:
+                shared.grad = torch.zeros_like(shared)
             shared.grad.add_(other.grad)
             other.grad = None

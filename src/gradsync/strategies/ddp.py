@@ -82,6 +82,10 @@ class DDP(Strategy):
 
     def agree(self) -> None:
         self.gradients()  # refuses parameters without one: DDP would only say so at the next forward
+        if isinstance(self.forward, DistributedDataParallel):
+            # Once, after the first backward. DDP would do it in the next forward, by a message that a rank without a
+            # batch does not expect there.
+            self.forward.reducer._rebuild_buckets()
 
     def accumulating(self) -> AbstractContextManager[object]:
         return self.forward.no_sync() if isinstance(self.forward, DistributedDataParallel) else nullcontext()

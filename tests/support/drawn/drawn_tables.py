@@ -138,8 +138,10 @@ def read_blocks(drawn: str, shown: Cells, width: int) -> Rows:
 
 
 def read_csv(table: Table, path: Path) -> Rows:
-    """The numbers of the file written as their columns say, and text as it is; columns without any value are left out,
-    as elsewhere."""
+    """The numbers of the file written as their columns say, and text as it is.
+
+    Columns without any value are left out, as elsewhere.
+    """
     with open(path, newline="") as file:
         headings, *lines = list(csv.reader(file))
     assert headings == raw_cells(table)[0]

@@ -26,7 +26,7 @@ from gradsync.library.sync import Sync
 from gradsync.meter.recorder import Recorder
 from gradsync.rank import world
 from gradsync.strategies import Strategy, attached, construct, loss_factor
-from gradsync.testing.ways import NORM, WAYS, Attach, Script, Way, alone, loop, weights, with_unused
+from gradsync.testing.ways import NORM, VALUE, WAYS, Attach, Script, Way, alone, loop, weights, with_unused
 
 WORKERS, FEW = 2, 3
 ALONE = Script(alone, WORKERS)
@@ -34,6 +34,18 @@ ALONE = Script(alone, WORKERS)
 
 def clip_too_early(sync: Sync) -> None:
     clip_grad_norm_(sync.model.parameters(), NORM)
+    sync.step()
+
+
+def clip_data_too_early(sync: Sync) -> None:
+    for parameter in sync.model.parameters():
+        parameter.grad.data.clamp_(-VALUE, VALUE)
+    sync.step()
+
+
+def replace_too_early(sync: Sync) -> None:
+    for parameter in sync.model.parameters():
+        parameter.grad = parameter.grad.clamp(-VALUE, VALUE)
     sync.step()
 
 
@@ -51,6 +63,8 @@ def clear_too_early(sync: Sync) -> None:
 TOUCHED: dict[str, Way] = {
     "read": loop(read_too_early),
     "clipped": loop(clip_too_early),
+    "clipped through data": loop(clip_data_too_early),
+    "replaced": loop(replace_too_early),
     "cleared": loop(clear_too_early),
 }
 """What is done to gradients before the workers have agreed: harmless, right with some strategies, or refused."""
@@ -63,6 +77,7 @@ def needs_closure(script: Script) -> tuple[nn.Module, Optimizer]:
 
 REFUSED: dict[str, Way] = {
     "a closure": loop(lambda sync: sync.step(lambda: 0.0)),
+    "a closure by name": loop(lambda sync: sync.step(closure=lambda: 0.0)),
     "LBFGS": loop(lambda sync: sync.step(), needs_closure),
     "unused": lambda script: with_unused(script, "refuse"),
     "update alone": loop(lambda sync: sync.update()),

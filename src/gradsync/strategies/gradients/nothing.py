@@ -1,41 +1,82 @@
-"""In place of forward and backward, on a rank without a batch: gradients of zero, ready in the order of backward."""
+"""In place of forward, backward and update on a rank without a batch, so that the others can make their step."""
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
 
 from gradsync.strategies.base import Strategy
 
 
 def contribute_nothing(sync: Strategy) -> None:
-    """Whatever a strategy does when gradients become ready, it does here, too."""
+    """Gradients of zero, ready in the order of backward: what a strategy does when they are, it does here, too."""
     called = sync.forward
     if not isinstance(called, DistributedDataParallel):
-        backward(views(sync.model))
+        outputs = views(sync.model)
+        torch.autograd.backward(outputs, [torch.zeros_like(output) for output in outputs])
         return
-    called.module = ParametersOnly(sync.model)  # its reducer is prepared by a forward of its own
+    called.module = WithoutGradients(sync.model)  # its reducer is prepared by a forward of its own
     try:
-        backward(called())
+        called().backward()
     finally:
         called.module = sync.model
-
-
-class ParametersOnly(nn.Module):
-    """Returns the trainable parameters of a model, which are not registered here."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self._views = lambda: views(model)
-
-    def forward(self) -> list[Tensor]:
-        return self._views()
 
 
 def views(model: nn.Module) -> list[Tensor]:
     return [parameter.view_as(parameter) for parameter in model.parameters() if parameter.requires_grad]
 
 
-def backward(outputs: list[Tensor]) -> None:
-    torch.autograd.backward(outputs, [torch.zeros_like(output) for output in outputs])
+class WithoutGradients(nn.Module):
+    """In place of a model, none of whose parameters has a gradient. They are not registered here.
+
+    DDP sends zeros for these, but does not count them as used, as it does with a gradient of zero.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._views = lambda: views(model)
+
+    def forward(self) -> Tensor:
+        return NoGradient.apply(*self._views())
+
+
+class NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        return inputs[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, ...]:
+        return (None,) * len(ctx.needs_input_grad)
+
+
+def update_nothing(sync: Strategy) -> None:
+    """Take part in the messages of an update without making it."""
+    optimizer = sync.optimizer
+    sync.optimizer = cast(Optimizer, AtRest(optimizer))
+    try:
+        sync.update()
+    finally:
+        sync.optimizer = optimizer
+
+
+class AtRest:
+    """An optimizer that makes no step. Everything else is done by the optimizer itself."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+
+    def step(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+
+def update_sends(sync: Strategy) -> bool:
+    """Whether other ranks take part in its updates."""
+    return type(sync).update is not Strategy.update or sync._buffer_sync.sends

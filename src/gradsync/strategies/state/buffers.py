@@ -6,10 +6,14 @@ broadcast  every rank gets those of rank 0, in one message of all floating-point
            no message of its own.
 average    the mean over all ranks, by one all-reduce.
 
+In a step for which only some ranks have a batch, the first of them takes the place of rank 0, and the mean is theirs.
+
 Integer buffers, such as BatchNorm's batch counter, are the same on every rank already and are not sent.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -37,9 +41,13 @@ class BufferSync:
     def leaves_ranks_different(self) -> bool:
         return self._active and self._mode == "local"
 
+    @property
+    def sends(self) -> bool:
+        return self._active and self._mode != "local"
+
     def traffic(self) -> Traffic:
         """Bytes sent and received by one call, in closed form."""
-        if not self._active or self._mode == "local":
+        if not self.sends:
             return Traffic()
         count = sum(buffer.nbytes for buffer in self._buffers)
         if self._mode == "broadcast":
@@ -47,14 +55,18 @@ class BufferSync:
         return cost.all_reduce(self._comm.size, count)
 
     @torch.no_grad()
-    def __call__(self) -> None:
-        if not self._active or self._mode == "local":
+    def __call__(self, present: Sequence[int] | None = None) -> None:
+        """``present``: the ranks with a batch in this step; None: all."""
+        if not self.sends:
             return
+        present = present or range(self._comm.size)
         packed = torch.cat([flat(buffer) for buffer in self._buffers])
         if self._mode == "broadcast":
-            self._comm.broadcast(packed, kind="buffers")
+            self._comm.broadcast(packed, present[0], kind="buffers")
         else:
+            if self._comm.rank not in present:
+                packed.zero_()
             self._comm.all_reduce(packed, kind="buffers")
-            packed /= self._comm.size
+            packed /= len(present)
         pieces = packed.split([buffer.numel() for buffer in self._buffers])
         torch._foreach_copy_([flat(buffer) for buffer in self._buffers], list(pieces))
