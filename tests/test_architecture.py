@@ -125,6 +125,7 @@ TOPICS = {  # of several modules of a room
     "strategies/test_conformance",
     "strategies/test_detach",
     "strategies/test_own_loop",
+    "strategies/test_uneven_loop",
 }
 
 

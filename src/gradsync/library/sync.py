@@ -25,7 +25,7 @@ from gradsync.library.uneven import ALL_NEEDED, Presence, weigh
 from gradsync.live.trackers.running import Trackers
 from gradsync.strategies import Strategy, Unused, strategy_of
 from gradsync.strategies.gradients import unused
-from gradsync.strategies.gradients.nothing import contribute_nothing, update_nothing, update_sends
+from gradsync.strategies.gradients.nothing import contribute_nothing, note_present, update_nothing, update_sends
 from gradsync.strategies.gradients.untouched import Untouched
 
 Batch = TypeVar("Batch")
@@ -131,7 +131,8 @@ class Sync:
         self._begin()
         self._agree()
         if self._presence and not self._sends_in_forward:
-            self.strategy.present = present = self._presence.settle(self._number)
+            present = self._presence.settle(self._number)
+            note_present(self.strategy, present)
             gradients = [parameter.grad for _, parameter in self._trainable if parameter.grad is not None]
             weigh(gradients, len(present), self.size)
         self._agreed = True
@@ -252,7 +253,7 @@ class Sync:
         """Take part in a step of the ranks that are present. ``sent``: a backward of this rank has been its part."""
         if self._sends_in_forward:
             raise InputError(ALL_NEEDED.format(absent=self.rank))
-        self.strategy.present = present
+        note_present(self.strategy, present)
         self._recorded = None if sent else self._recording
         if self._recorded:
             self._recorded.no_batch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -69,9 +69,6 @@ class Strategy:
         self.forward: nn.Module
         """What is called when the strategy is called: the model, or what ``attach`` wrapped around it."""
 
-        self.present: Sequence[int] | None = None
-        """The ranks with a batch in this step; None: all."""
-
         self._undo: list[Callable[[], object]] = []
 
     # --- what an author overrides, as needed ---
@@ -111,7 +108,7 @@ class Strategy:
             scaler.step(self.optimizer)
             scaler.update()
         phase("other")
-        self._buffer_sync(self.present)
+        self._buffer_sync()
         self.optimizer.zero_grad()
 
     def accumulating(self) -> AbstractContextManager[object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -75,6 +76,11 @@ class AtRest:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
+
+
+def note_present(sync: Strategy, present: Sequence[int]) -> None:
+    """The ranks with a batch in this step: its buffers are theirs."""
+    sync._buffer_sync.present = present
 
 
 def update_sends(sync: Strategy) -> bool:

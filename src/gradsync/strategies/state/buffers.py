@@ -36,6 +36,8 @@ class BufferSync:
         self._comm = comm
         self._mode = mode
         self._active = bool(self._buffers) and comm.size > 1
+        self.present: Sequence[int] = range(comm.size)
+        """The ranks with a batch in this step."""
 
     @property
     def leaves_ranks_different(self) -> bool:
@@ -55,18 +57,16 @@ class BufferSync:
         return cost.all_reduce(self._comm.size, count)
 
     @torch.no_grad()
-    def __call__(self, present: Sequence[int] | None = None) -> None:
-        """``present``: the ranks with a batch in this step; None: all."""
+    def __call__(self) -> None:
         if not self.sends:
             return
-        present = present or range(self._comm.size)
         packed = torch.cat([flat(buffer) for buffer in self._buffers])
         if self._mode == "broadcast":
-            self._comm.broadcast(packed, present[0], kind="buffers")
+            self._comm.broadcast(packed, self.present[0], kind="buffers")
         else:
-            if self._comm.rank not in present:
+            if self._comm.rank not in self.present:
                 packed.zero_()
             self._comm.all_reduce(packed, kind="buffers")
-            packed /= len(present)
+            packed /= len(self.present)
         pieces = packed.split([buffer.numel() for buffer in self._buffers])
         torch._foreach_copy_([flat(buffer) for buffer in self._buffers], list(pieces))
