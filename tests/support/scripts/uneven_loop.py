@@ -6,6 +6,7 @@ came to in each way, or the sentence it raised. In one process, a way computes w
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 import warnings
@@ -13,12 +14,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import OneCycleLR
 
 import gradsync
+from gradsync.comm import TorchComm
+from gradsync.comm.torch import host_group
 from gradsync.errors import InputError
 from gradsync.library.sync import Sync
 from gradsync.rank import world
@@ -207,8 +211,16 @@ def outcome(way: Way, strategy: str) -> list[float] | str:
         return str(error)
 
 
+def over_gloo(comm: TorchComm) -> TorchComm:
+    """A group of its own for the small messages, as beside NCCL."""
+    other = copy.copy(comm)
+    other._group = host_group(dist.group.WORLD)
+    return other
+
+
 def main(folder: str, strategies: list[str]) -> None:
     warnings.simplefilter("error")
+    TorchComm.on_host = over_gloo
     ways = RIGHT | REFUSED
     found = {f"{strategy} {name}": outcome(way, strategy) for strategy in strategies for name, way in ways.items()}
     Path(folder, f"{world.current().rank}.json").write_text(json.dumps(found))
