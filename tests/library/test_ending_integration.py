@@ -13,7 +13,7 @@ import pytest
 SCRIPT = Path(__file__).parent.parent / "support" / "scripts" / "uneven_loop.py"
 WAYS = {
     "a group of its own": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
-    "mpiexec": ["mpiexec", "-n", "2", sys.executable],
+    "mpiexec": [str(Path(sys.executable).with_name("mpiexec")), "-n", "2", sys.executable],
 }
 HAS_MPI = importlib.util.find_spec("mpi4py") is not None
 
