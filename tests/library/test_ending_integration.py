@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "support" / "scripts" / "uneven_loop.py"
+SCRIPT = Path(__file__).parent.parent / "support" / "scripts" / "out_of_batches.py"
 WAYS = {
     "a group of its own": [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
     "mpiexec": [str(Path(sys.executable).with_name("mpiexec")), "-n", "2", sys.executable],
