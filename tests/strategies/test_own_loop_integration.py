@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gradsync.strategies import STRATEGIES
 from gradsync.testing.ways import PLAIN, WAYS
+from in_ranks import AGREEING, Found, found_by_ranks
 from own_loop import WORKERS, numbers
 
-AGREEING = [
-    name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
-]
 OWN_BEFORE_STEP = [name for name in AGREEING if STRATEGIES[name].after_backward == "own"]
-
-Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """One start for all: every strategy in every way, as both ranks found it."""
-    folder = tmp_path_factory.mktemp("found")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORKERS)]
-    command += [str(Path(__file__).parent.parent / "support" / "scripts" / "own_loop.py"), str(folder), *AGREEING]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
-    assert done.returncode == 0, done.stderr
-    first, second = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(WORKERS))
+    first, second = found_by_ranks("own_loop.py", tmp_path_factory.mktemp("found"), WORKERS)
     assert first.keys() == second.keys()
     same = [name for name in first if " refused " not in name]  # a sentence names the parameter of its own rank
     assert [name for name in same if first[name] != second[name]] == []

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gradsync.strategies import STRATEGIES
+from in_ranks import AGREEING, Found, found_by_ranks
 from uneven_loop import RIGHT, WORKERS
-
-AGREEING = [
-    name for name, kind in STRATEGIES.items() if name != "none" and not (kind.has_servers or kind.in_one_process)
-]
-
-Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """One start for all: every strategy in every way, as all ranks found it."""
-    folder = tmp_path_factory.mktemp("found")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORKERS)]
-    command += [str(Path(__file__).parent.parent / "support" / "scripts" / "uneven_loop.py"), str(folder), *AGREEING]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
-    assert done.returncode == 0, done.stderr
-    first, *others = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(WORKERS))
+    first, *others = found_by_ranks("uneven_loop.py", tmp_path_factory.mktemp("found"), WORKERS)
     right = [f"{strategy} {way}" for strategy in AGREEING for way in RIGHT]
     for other in others:
         assert [name for name in right if first[name] != other[name]] == []
